@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Make .venv hold this checkout, installed as a user would; do nothing when it is up to date.
+
+Needs only a Python with `venv` and a C++ compiler: CMake and Ninja come from the package index.
+What was installed is remembered by content (sources, extras, Python), so an edited, added or
+deleted source is picked up, and a set-up that was interrupted starts again.
+
+    python3 scripts/setup.py [EXTRA ...]        EXTRA: test, lint (pyproject.toml)
+"""
+
+import hashlib
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+STAMP = VENV / "installed.txt"
+SOURCES = ("pyproject.toml", "CMakeLists.txt", "README.md", "atim", "upmem_sim")
+OLDEST = (3, 11)
+
+
+def source_files():
+    """Every file that an installation is made from, in a fixed order."""
+    for name in SOURCES:
+        path = ROOT / name
+        found = sorted(path.rglob("*")) if path.is_dir() else [path]
+        yield from (p for p in found if p.is_file() and "__pycache__" not in p.parts)
+
+
+def fingerprint():
+    """Hash of the sources and of the Python they are installed for."""
+    digest = hashlib.sha256(f"{sys.version} {VENV}".encode())
+    for path in source_files():
+        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def installed():
+    """(fingerprint, extras) of what .venv holds, or (None, empty set)."""
+    try:
+        mark, *extras = STAMP.read_text().split()
+        subprocess.run([VENV / "bin/python", "-c", "import atim"], check=True, capture_output=True)
+    except (OSError, ValueError, subprocess.CalledProcessError):
+        return None, set()
+    return mark, set(extras)
+
+
+def pip(*arguments):
+    """Run pip of .venv quietly; its own error text is the message when it fails."""
+    command = [VENV / "bin/python", "-m", "pip", "--disable-pip-version-check", "install", "-q"]
+    subprocess.run([*command, *arguments], check=True, cwd=ROOT)
+
+
+def build_requirements():
+    """What building needs: pyproject.toml's list, and CMake and Ninja for a bare machine."""
+    import tomllib  # here, so that an older Python gets the message of main()
+
+    requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    return [*requires, "cmake>=3.20", "ninja>=1.10"]
+
+
+def create():
+    """An empty virtual environment with the build requirements."""
+    subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
+    pip(*build_requirements())
+
+
+def install(extras):
+    """Build and install this checkout; the build directory stays, so rebuilds are incremental."""
+    wanted = f".[{','.join(sorted(extras))}]" if extras else "."
+    pip("--no-build-isolation", f"-Cbuild-dir={VENV / 'build'}", wanted)
+
+
+def main(extras):
+    """Bring .venv up to date; returns the exit status."""
+    if sys.version_info < OLDEST:
+        print(f"setup: Python {sys.version.split()[0]} is too old: 3.11 or newer", file=sys.stderr)
+        return 1
+    if not any(shutil.which(name) for name in ("c++", "g++", "clang++")):
+        print("setup: no C++ compiler found (c++, g++ or clang++): install one", file=sys.stderr)
+        return 1
+    mark, had = installed()
+    now = fingerprint()
+    if mark == now and set(extras) <= had:
+        return 0
+    try:
+        if mark is None:
+            print("setup: making .venv (the first time takes a few minutes)", file=sys.stderr)
+            create()
+        else:
+            print("setup: sources changed, installing again", file=sys.stderr)
+        STAMP.unlink(missing_ok=True)
+        extras = had | set(extras)
+        install(extras)
+    except subprocess.CalledProcessError as error:
+        print(f"setup: failed: {' '.join(map(str, error.cmd))}", file=sys.stderr)
+        return 1
+    STAMP.write_text(" ".join([now, *sorted(extras)]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
