@@ -1,0 +1,60 @@
+"""A linked DPU program: what the linker makes, the ELF file holds, and a `Dpu` loads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+IRAM_BASE = 0x8000_0000
+MRAM_BASE = 0x0800_0000
+ATOMIC_BASE = 0xF000_0000
+IRAM_INSN_BYTES = 8  # an instruction in the ELF file and in link addresses (48 bits count)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name in the link map.
+
+    address  link address: IRAM from 0x80000000 (8 bytes an instruction), MRAM from 0x08000000,
+             WRAM from 0, atomic bits from 0xF0000000; the number itself for absolute symbols
+    size     bytes
+    section  output section (".text", ".data", ".dpu_host", ".mram", ...), "*ABS*" if absolute
+    """
+
+    name: str
+    address: int
+    size: int
+    section: str
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program ready to load.
+
+    words       uint64[n]: encoded instructions, 48 bits each
+    rows        ROW[n]: the same instructions as the engine wants them
+    wram        initial WRAM from address 0 (zeroed variables included)
+    mram        initial MRAM from offset `mram_start`
+    symbols     name -> Symbol
+    nr_tasklets tasklets that start
+    lines       per instruction: (C file, line) or None
+    mram_start  MRAM offset in bytes of the first initialised byte (variables without initial
+                value come first and keep what MRAM held)
+    """
+
+    words: NDArray[np.uint64]
+    rows: NDArray[np.void]
+    wram: bytes
+    mram: bytes
+    symbols: dict[str, Symbol]
+    nr_tasklets: int
+    lines: list[tuple[str, int] | None] = field(default_factory=list)
+    mram_start: int = 0
+
+    @property
+    def host_symbols(self) -> dict[str, Symbol]:
+        """Symbols a host may read and write: WRAM of `.dpu_host`, and MRAM."""
+        visible = (".dpu_host", ".mram", ".mram.noinit")
+        return {name: s for name, s in self.symbols.items() if s.section in visible}
