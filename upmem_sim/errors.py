@@ -1,44 +1,48 @@
-"""Errors of the simulator package; every message is one line.
+"""Errors of `upmem_sim`; the message of each is one line.
 
-    SimError
-      CompileError    C source that cannot be compiled
-      AsmError        assembly text, or an instruction that does not exist
-      LinkError       units that do not fit together, or do not fit the DPU
-      ElfError        a file that is not a DPU program, or is damaged
-      SimFault        the running program broke a rule of the hardware
+SimError            base of all
+|- SimFault         a program broke a rule of the machine while it ran
+|- CompileError     C source refused, or the compiler failed
+|- AsmError         assembly text refused
+|- LinkError        units do not fit together or into the memories
+`- ElfError         file is not a usable DPU program
 """
 
 from __future__ import annotations
 
+__all__ = ["AsmError", "CompileError", "ElfError", "LinkError", "SimError", "SimFault"]
+
 
 class SimError(Exception):
-    """Base of all errors of this package."""
+    """Base of every error that `upmem_sim` raises for a wrong input or program."""
 
 
 class CompileError(SimError):
-    """C source that cannot be compiled."""
+    """The C source cannot be compiled for the DPU."""
 
 
 class AsmError(SimError):
-    """Assembly text that is wrong, or an instruction that does not exist."""
+    """The assembly text is not valid."""
 
 
 class LinkError(SimError):
-    """Units that do not fit together, or do not fit the DPU's memories."""
+    """A symbol is missing or doubled, or a section does not fit."""
 
 
 class ElfError(SimError):
-    """A file that is not a DPU program, or is damaged."""
+    """The file is damaged, or is not a DPU program."""
 
 
 class SimFault(SimError):
-    """The running program broke a rule of the hardware.
+    """The machine stopped a program.
 
-    kind     "memory", "dma", "deadlock", "breakpoint", ...
-    dpu      index of the DPU
-    tasklet  hardware thread
-    pc       instruction index
-    file, line   C source position, or None
+    kind      short name: "memory", "alignment", "dma-range", "dma-alignment", "deadlock",
+              "cycle-limit", "fault", "illegal-instruction", "pc-range", ...
+    dpu       index of the DPU in its run (0 for a lone one)
+    tasklet   the tasklet at fault, -1 when it concerns all of them
+    pc        instruction index, -1 when unknown
+    file, line  place in the C source, None where the program carries none
+    message   one line: what was asked, the limit, the value
     """
 
     def __init__(
@@ -51,7 +55,16 @@ class SimFault(SimError):
         line: int | None,
         message: str,
     ) -> None:
-        where = f" ({file}:{line})" if file else ""
-        super().__init__(f"{kind} fault: DPU {dpu} tasklet {tasklet} pc {pc}{where}: {message}")
         self.kind, self.dpu, self.tasklet, self.pc = kind, dpu, tasklet, pc
         self.file, self.line, self.message = file, line, message
+        super().__init__(kind, dpu, tasklet, pc, file, line, message)
+
+    def __str__(self) -> str:
+        place = f"DPU {self.dpu}"
+        if self.tasklet >= 0:
+            place += f", tasklet {self.tasklet}"
+        if self.pc >= 0:
+            place += f", pc {self.pc}"
+        if self.file is not None:
+            place += f" ({self.file}:{self.line})"
+        return f"{self.kind} fault at {place}: {self.message}"

@@ -1,0 +1,1 @@
+"""Open cycle-level simulator of the UPMEM machine."""

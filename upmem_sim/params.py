@@ -1,0 +1,147 @@
+"""Hardware constants of a DPU and of the system around it: value, unit, source, evidence, range.
+
+`DpuParams.resolved()` turns them into the integers that the native core uses (cycles with a
+fraction become multiples of 1 / `FRACTION` cycle), so no floating point reaches the cycle loop.
+Sources: UPMEM SDK manual; PrIM (Gomez-Luna et al., IEEE Access 2022); uPIMulator (Hyun et al.,
+HPCA 2024); ATiM (2025). "Fitted" values were fitted by us to run times published for those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+__all__ = ["DPU_PRESETS", "FRACTION", "DpuParams", "SystemParams"]
+
+FRACTION = 1 << 16
+"""Fixed-point denominator of fractional cycles in the core."""
+
+
+def _constant(value: Any, unit: str, source: str, evidence: str, low: float, high: float) -> Any:
+    """A dataclass field that carries unit, source, evidence and allowed range."""
+    return field(
+        default=value,
+        metadata={"unit": unit, "source": source, "evidence": evidence, "range": (low, high)},
+    )
+
+
+def _check_ranges(params: Any) -> None:
+    for f in fields(params):
+        low, high = f.metadata["range"]
+        value = getattr(params, f.name)
+        if not low <= value <= high:
+            raise ValueError(f"{f.name}: {value} {f.metadata['unit']}, limit {low} to {high}")
+
+
+_SDK = "UPMEM SDK manual"
+_FIT = "fitted to loops and DMA sweeps measured on a 350 MHz DPU"
+
+
+@dataclass(frozen=True, slots=True)
+class DpuParams:
+    """One DPU. The defaults are the v1A chip that PrIM and ATiM were measured on."""
+
+    clock_mhz: float = _constant(
+        350.0, "MHz", _SDK, "int32 add loop of 6 instructions at 58.5 MOPS (PrIM)", 1.0, 1000.0
+    )
+    tasklets: int = _constant(24, "threads", _SDK, "hardware threads", 1, 24)
+    iram_instructions: int = _constant(4096, "instructions", _SDK, "24 KB of 48 bits", 8, 4096)
+    wram_bytes: int = _constant(65536, "B", _SDK, "64 KB", 1024, 65536)
+    mram_bytes: int = _constant(64 << 20, "B", _SDK, "64 MB", 8, 64 << 20)
+    atomic_bits: int = _constant(256, "bits", _SDK, "acquire and release index 8 bits", 256, 256)
+
+    issue_distance_cycles: int = _constant(
+        11, "cycles", "PrIM section 2.2", "throughput saturates at 11 tasklets", 1, 63
+    )
+    dma_read_latency_cycles: float = _constant(
+        70.0, "cycles", _FIT, "8 B read: 74; PrIM's 77 includes the loop around it", 0.0, 10000.0
+    )
+    dma_write_latency_cycles: float = _constant(
+        40.0, "cycles", _FIT, "PrIM's 61 includes the loop around it", 0.0, 10000.0
+    )
+    dma_cycles_per_byte: float = _constant(
+        0.545, "cycles/B", _FIT, "saturated 1 KB reads take 597 cycles", 0.0, 100.0
+    )
+    dma_occupancy_cycles: float = _constant(
+        38.0, "cycles", _FIT, "saturated 8 B reads take 42.5 cycles", 0.0, 10000.0
+    )
+    dma_occupancy_cycles_per_byte: float = _constant(
+        0.545, "cycles/B", _FIT, "saturated reads, 8 B to 1 KB, within 2 %", 0.0, 100.0
+    )
+    dma_max_bytes: int = _constant(2048, "B", _SDK, "8-bit length field of 8 B units", 8, 2048)
+    dma_align_bytes: int = _constant(8, "B", _SDK, "low 3 address bits are dropped", 8, 8)
+
+    # Refinement: DRAM refresh stops the DMA engine for a window of every period. 0 = off. With it
+    # on, an occupancy of 36 + 0.522 B fits best.
+    refresh_period_cycles: int = _constant(
+        0, "cycles", "JEDEC DDR4 tREFI 7.8 us = 2730", "error 1.9 -> 1.1 % on 107 points", 0, 10**6
+    )
+    refresh_window_cycles: int = _constant(
+        122, "cycles", "JEDEC DDR4 tRFC 350 ns", "error 1.9 -> 1.1 % on 107 points", 0, 10**6
+    )
+
+    # Rules of other simulators that published loop times contradict: switches, off by default.
+    parity_conflict_cycles: int = _constant(
+        0, "slots", "uPIMulator", "contradicted: histogram loop +34 % with 1", 0, 16
+    )
+    dma_steal_bytes: int = _constant(
+        0, "B per stolen slot", "hypothesis", "contradicted: VA loop +10 % with 8", 0, 2048
+    )
+    taken_jump_cycles: int = _constant(
+        0, "slots", "hypothesis", "contradicted: array sum +29 % with 3", 0, 63
+    )
+
+    def __post_init__(self) -> None:
+        _check_ranges(self)
+        if self.refresh_period_cycles and self.refresh_window_cycles >= self.refresh_period_cycles:
+            raise ValueError(
+                f"refresh_window_cycles: {self.refresh_window_cycles} cycles, limit less than "
+                f"refresh_period_cycles ({self.refresh_period_cycles})"
+            )
+
+    def resolved(self) -> dict[str, int]:
+        """The integers of the native core; fractional cycles in units of 1 / FRACTION."""
+        names = (
+            "tasklets iram_instructions wram_bytes mram_bytes issue_distance_cycles "
+            "refresh_period_cycles refresh_window_cycles parity_conflict_cycles "
+            "dma_steal_bytes taken_jump_cycles"
+        )
+        out = {name: int(getattr(self, name)) for name in names.split()}
+        for name in (
+            "dma_read_latency_cycles",
+            "dma_write_latency_cycles",
+            "dma_cycles_per_byte",
+            "dma_occupancy_cycles",
+            "dma_occupancy_cycles_per_byte",
+        ):
+            out[name] = int(getattr(self, name) * FRACTION)
+        return out
+
+
+DPU_PRESETS: dict[str, DpuParams] = {
+    "v1A": DpuParams(),
+    "v1A with refresh": DpuParams(
+        dma_occupancy_cycles=36.0,
+        dma_occupancy_cycles_per_byte=0.522,
+        refresh_period_cycles=2730,
+    ),
+    "v1B": DpuParams(clock_mhz=400.0, tasklets=16, iram_instructions=3968, wram_bytes=63488),
+}
+"""Named chips. v1B timing beyond its clock is assumed equal to v1A."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemParams:
+    """The DIMMs around the DPUs."""
+
+    dpus: int = _constant(2560, "DPUs", _SDK, "20 DIMMs of 128", 1, 2560)
+    dpus_per_rank: int = _constant(64, "DPUs", _SDK, "8 chips of 8 DPUs", 1, 64)
+    launch_ms: float = _constant(
+        0.10, "ms", "fitted to PrIM and ATiM kernels", "within 0.05 ms", 0.0, 1000.0
+    )
+    launch_ms_per_rank: float = _constant(
+        0.009, "ms/rank", "fitted to PrIM and ATiM kernels", "within 0.05 ms in all", 0.0, 1000.0
+    )
+
+    def __post_init__(self) -> None:
+        _check_ranges(self)
