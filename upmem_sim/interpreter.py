@@ -1,0 +1,178 @@
+"""A slow, plain interpreter of the DPU instruction set: the oracle the C++ engine is tested with.
+
+In: instructions as written (`Insn`, labels resolved) and a WRAM image. Out: registers, flags,
+memories and cycles. Everything is Python integers, one instruction after the other, with the plain
+timing rule: one issue a cycle, a tasklet again 11 cycles later, one first-in-first-out DMA engine.
+It shares nothing with the engine but `Insn`: semantics are written from the public descriptions
+(UPMEM SDK manual, pages 201 and 210; upmem/qemu target/dpu; upmem/llvm-project DPUInstrInfo.td).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from upmem_sim.interpreter_alu import CONDITION, M32, MRAM_BYTES, WRAM_BYTES, Seen
+from upmem_sim.interpreter_ops import HANDLERS
+from upmem_sim.isa import Insn
+
+TASKLETS = 24
+IRAM_INSNS = 4096
+SPECIAL = {"zero": 0, "one": 1, "lneg": M32, "mneg": 1 << 31}
+ID_SCALE = {"id": 1, "id2": 2, "id4": 4, "id8": 8}
+
+
+class Fault(Exception):
+    """The program broke a rule. kind: "breakpoint", "memory", "dma"."""
+
+    def __init__(self, kind: str, tasklet: int, pc: int, message: str) -> None:
+        super().__init__(f"{kind} fault: tasklet {tasklet} pc {pc}: {message}")
+        self.kind, self.tasklet, self.pc = kind, tasklet, pc
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Cycles; DMA parts in 1/1024 cycle. Latency: issue to next issue with the engine free."""
+
+    issue_distance: int = 11
+    read_latency: int = 70 << 10
+    write_latency: int = 40 << 10
+    occupancy: int = 38 << 10
+    per_byte: int = 558  # 0.545 cycles
+
+
+# ------------------------------------------------------------------------------------ machine
+
+
+@dataclass(slots=True)
+class Thread:
+    """State of one tasklet. `ready` is the first cycle at which it may issue (times 1024)."""
+
+    index: int
+    regs: list[int] = field(default_factory=lambda: [0] * 24)
+    zf: int = 0
+    cf: int = 0
+    pc: int = 0
+    run: bool = False
+    ready: int = 0
+    issued: int = 0
+
+
+class Interpreter:
+    """One DPU. Load with the constructor, `run()`, then look at the public attributes."""
+
+    def __init__(
+        self, insns: Sequence[Insn], wram: bytes = b"", timing: Timing | None = None
+    ) -> None:
+        self.insns = list(insns)
+        self.wram = bytearray(wram.ljust(WRAM_BYTES, b"\0"))
+        self.mram = bytearray(MRAM_BYTES)
+        self.atomic = [0] * 256
+        self.threads = [Thread(i) for i in range(TASKLETS)]
+        self.timing = timing or Timing()
+        self.cycle = 0
+        self.instructions = 0
+        self.engine_free = 0
+        self.counter_mode, self.counter_value, self.counter_start = 1, 0, 0
+        self._last = TASKLETS - 1
+
+    def run(self, max_cycles: int | None = None) -> int:
+        """Boot tasklet 0 and run until every tasklet has stopped; gives the cycles taken.
+
+        Raises Fault; TimeoutError after `max_cycles`.
+        """
+        self.threads[0].run = True
+        while any(t.run for t in self.threads):
+            thread = self._pick()
+            if thread is None:
+                self.cycle += 1
+            else:
+                self._issue(thread)
+            if max_cycles is not None and self.cycle > max_cycles:
+                raise TimeoutError(f"still running after {max_cycles} cycles")
+        return self.cycle
+
+    def _pick(self) -> Thread | None:
+        """Round robin: the first tasklet after the last one issued that may issue now."""
+        for step in range(1, TASKLETS + 1):
+            thread = self.threads[(self._last + step) % TASKLETS]
+            if thread.run and thread.ready <= self.cycle << 10:
+                return thread
+        return None
+
+    def _issue(self, thread: Thread) -> None:
+        self._last = thread.index
+        thread.ready = (self.cycle + self.timing.issue_distance) << 10
+        if thread.pc >= len(self.insns):
+            raise self.fault(thread, "memory", "no instruction here")
+        insn = self.insns[thread.pc]
+        base = insn.op.split(".")[0]
+        handler = HANDLERS.get(base)
+        if handler is None:
+            raise NotImplementedError(f"instruction {insn.op!r}")
+        thread.pc = handler(self, thread, insn, base) % IRAM_INSNS
+        thread.issued += 1
+        self.instructions += 1
+        self.cycle += 1
+
+    def fault(self, t: Thread, kind: str, message: str) -> Fault:
+        return Fault(kind, t.index, t.pc, message)
+
+    def counter(self) -> int:
+        """The 36-bit counter behind `time`: cycles or instructions since it was last set."""
+        now = {1: self.cycle, 2: self.instructions}.get(self.counter_mode, self.counter_start)
+        return (self.counter_value + now - self.counter_start) & ((1 << 36) - 1)
+
+    def configure_counter(self, setting: int) -> None:
+        """Bit 0 resets; bits 1-2: 0 keep, 1 count cycles, 2 count instructions, 3 stop."""
+        self.counter_value = 0 if setting & 1 else self.counter()
+        self.counter_mode = (setting >> 1 & 3) or self.counter_mode
+        self.counter_start = {1: self.cycle, 2: self.instructions}.get(self.counter_mode, 0)
+
+    def load_code(self, start: int, image: bytes) -> None:
+        """`ldmai`: decode instructions of 8 bytes each into IRAM from index `start`."""
+        from upmem_sim.encoding import decode
+
+        for i in range(0, len(image), 8):
+            while len(self.insns) <= start + i // 8:
+                self.insns.append(Insn("nop"))
+            self.insns[start + i // 8] = decode(int.from_bytes(image[i : i + 8], "little"))
+
+    # ---- operands and results
+
+    def get(self, t: Thread, arg: object) -> int:
+        """Unsigned 32-bit value of a register name or an immediate."""
+        if isinstance(arg, int):
+            return arg & M32
+        name = str(arg)
+        if name[0] == "r":
+            return t.regs[int(name[1:])]
+        return SPECIAL[name] if name in SPECIAL else ID_SCALE[name] * t.index
+
+    def get_pair(self, t: Thread, arg: object) -> tuple[int, int]:
+        """(even register = high word, odd register = low word)."""
+        n = int(str(arg)[1:])
+        return t.regs[n], t.regs[n + 1]
+
+    def put_pair(self, t: Thread, arg: object, even: int, odd: int) -> None:
+        n = int(str(arg)[1:])
+        t.regs[n], t.regs[n + 1] = even & M32, odd & M32
+
+    def put(self, t: Thread, insn: Insn, value: int) -> None:
+        """Write a 32-bit result to the destination: register, `zero`, or extended to a pair."""
+        dest = str(insn.args[0])
+        if insn.op.endswith((".s", ".u")):
+            high = M32 if insn.op.endswith(".s") and value >> 31 else 0
+            self.put_pair(t, dest, high, value)
+        elif dest != "zero":
+            t.regs[int(dest[1:])] = value & M32
+
+    def finish(self, t: Thread, insn: Insn, seen: Seen, write: bool = True) -> int:
+        """Condition, destination (unless written already), next pc. Flags are the caller's."""
+        holds = insn.cc is not None and CONDITION[insn.cc](seen)
+        if write:
+            is_set = insn.cc is not None and insn.target is None
+            self.put(t, insn, int(holds) if is_set else seen.x)
+        if holds and insn.target is not None:
+            return int(insn.target)  # type: ignore[arg-type]
+        return t.pc + 1
