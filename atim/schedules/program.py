@@ -1,0 +1,198 @@
+"""What the rules need to know of a tensor program: its axes, its operands and its arithmetic.
+
+`analyse` reads a PrimFunc made by `te.create_prim_func` (or the same in TVMScript) and gives a `Program`
+of plain numbers, so that everything after it (shapes, limits, features) is arithmetic without TVM.
+Producers that are element-wise are inlined first; what can't be placed is refused with the block's name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import tvm
+from tvm import sym, tirx
+from tvm.s_tir import Schedule
+
+from atim.errors import UnsupportedError
+
+__all__ = ["Axis", "Operand", "Program", "analyse", "item_bytes"]
+
+# IterVar kinds of TVM
+_SPATIAL, _REDUCE = 0, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One iterator of the main block."""
+
+    name: str
+    extent: int
+    reduce: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor as the main block touches it: per dimension, coefficients over the axes and a constant."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    index: tuple[tuple[int, ...], ...]
+    offset: tuple[int, ...]
+
+    @property
+    def item_bytes(self) -> int:
+        return item_bytes(self.dtype)
+
+    def uses(self, axis: int) -> bool:
+        """True when some dimension is indexed by this axis."""
+        return any(row[axis] for row in self.index)
+
+    def innermost(self, axis: int) -> int:
+        """Coefficient of the axis in the contiguous dimension, 0 when absent."""
+        return self.index[-1][axis] if self.index else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A PrimFunc with one main block; `func` has the element-wise producers inlined already.
+
+    `operations` counts (operation, dtype) of the main block's value, its accumulation included.
+    `epilogue` names the blocks after the main one (element-wise consumers), in order.
+    """
+
+    func: tirx.PrimFunc
+    block: str
+    axes: tuple[Axis, ...]
+    inputs: tuple[Operand, ...]
+    output: Operand
+    operations: tuple[tuple[str, str, int], ...]
+    epilogue: tuple[str, ...]
+
+    @property
+    def spatial(self) -> tuple[int, ...]:
+        return tuple(i for i, axis in enumerate(self.axes) if not axis.reduce)
+
+    @property
+    def reduction(self) -> tuple[int, ...]:
+        return tuple(i for i, axis in enumerate(self.axes) if axis.reduce)
+
+
+def item_bytes(dtype: str) -> int:
+    """Bytes of one element in MRAM and WRAM."""
+    return int(np.dtype(dtype).itemsize)
+
+
+def analyse(func: tirx.PrimFunc) -> Program:
+    """Inline what can be inlined and read the main block.
+
+    Raises `UnsupportedError` when there is no single reduction, when an index is not affine with static
+    shape, or when the output is not indexed by the spatial axes in order.
+    """
+    schedule = Schedule(func, debug_mask="none", error_render_level="none")
+    main, epilogue = _main_block(schedule)
+    block = schedule.get(main)
+    name = str(block.name_hint)
+    axes = tuple(_axis(iv, name) for iv in block.iter_vars)
+    variables = [iv.var for iv in block.iter_vars]
+    store = block.body
+    if not isinstance(store, tirx.BufferStore):
+        raise UnsupportedError(f"block {name}: one store expected, {type(store).__name__} found")
+    output = _operand(store.buffer, store.indices, variables, name)
+    spatial = [i for i, axis in enumerate(axes) if not axis.reduce]
+    for row, axis in zip(output.index, spatial, strict=False):
+        if [i for i, c in enumerate(row) if c] != [axis] or row[axis] != 1:
+            raise UnsupportedError(f"block {name}: output not indexed by its axes in order")
+    if len(output.index) != len(spatial):
+        raise UnsupportedError(f"block {name}: output rank {len(output.index)}, axes {len(spatial)}")
+    operations: dict[tuple[str, str], int] = {}
+    loads: dict[str, Operand] = {}
+    for load in _visit(store.value, operations):
+        operand = _operand(load.source, load.indices, variables, name)
+        if operand.name == output.name:
+            continue
+        if operand != loads.setdefault(operand.name, operand):
+            raise UnsupportedError(f"block {name}: {operand.name} is read at two different indices")
+    return Program(
+        func=schedule.mod["main"],
+        block=name,
+        axes=axes,
+        inputs=tuple(loads.values()),
+        output=output,
+        operations=tuple((op, dtype, n) for (op, dtype), n in sorted(operations.items())),
+        epilogue=epilogue,
+    )
+
+
+def _main_block(schedule: Schedule) -> tuple[object, tuple[str, ...]]:
+    """Inline producers; the one reduction (or the last block) is the main block."""
+    blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
+    reductions = [b for b in blocks if _is_reduction(schedule.get(b))]
+    if len(reductions) > 1:
+        names = ", ".join(str(schedule.get(b).name_hint) for b in reductions)
+        raise UnsupportedError(f"blocks {names}: one reduction at most in one kernel")
+    main = reductions[0] if reductions else blocks[-1]
+    name = str(schedule.get(main).name_hint)
+    position = [str(schedule.get(b).name_hint) for b in blocks].index(name)
+    for producer in blocks[:position]:
+        label = str(schedule.get(producer).name_hint)
+        try:
+            schedule.compute_inline(producer)
+        except tvm.s_tir.ScheduleError as error:
+            raise UnsupportedError(f"block {label}: can't be inlined into {name}") from error
+    after = tuple(str(schedule.get(b).name_hint) for b in blocks[position + 1 :])
+    return schedule.get_sblock(name), after
+
+
+def _is_reduction(block: object) -> bool:
+    return any(int(iv.iter_type) == _REDUCE for iv in block.iter_vars)  # type: ignore[attr-defined]
+
+
+def _axis(iv: tirx.IterVar, block: str) -> Axis:
+    kind = int(iv.iter_type)
+    if kind not in (_SPATIAL, _REDUCE):
+        raise UnsupportedError(f"block {block}: axis {iv.var.name} is neither spatial nor a reduction")
+    extent = iv.dom.extent
+    if not isinstance(extent, tirx.IntImm):
+        raise UnsupportedError(f"block {block}: axis {iv.var.name} has no static extent")
+    return Axis(str(iv.var.name).removeprefix("v_"), int(extent), kind == _REDUCE)
+
+
+def _operand(buffer: object, indices: object, variables: list[object], block: str) -> Operand:
+    name = str(buffer.name)  # type: ignore[attr-defined]
+    rows, offsets = [], []
+    for index in indices:  # type: ignore[attr-defined]
+        linear = sym.detect_linear_equation(index, variables)
+        if not linear or not all(isinstance(c, tirx.IntImm) for c in linear):
+            raise UnsupportedError(f"block {block}: index {index} of {name} is not affine")
+        rows.append(tuple(int(c) for c in linear[:-1]))
+        offsets.append(int(linear[-1]))
+    return Operand(
+        name=name,
+        dtype=str(buffer.dtype),  # type: ignore[attr-defined]
+        shape=tuple(int(n) for n in buffer.shape),  # type: ignore[attr-defined]
+        index=tuple(rows),
+        offset=tuple(offsets),
+    )
+
+
+def _visit(expr: object, operations: dict[tuple[str, str], int]) -> list[object]:
+    """Loads of an expression in order; counts its operations (indices are not arithmetic of it)."""
+    if isinstance(expr, tvm.ir.TensorLoad):
+        return [expr]
+    children: list[object] = []
+    if isinstance(expr, tvm.ir.Call):
+        children = list(expr.args)
+        label = str(getattr(expr.op, "name", "call")).rsplit(".", 1)[-1]
+    elif isinstance(expr, tirx.Cast):
+        children, label = [expr.value], "cast"
+    elif isinstance(expr, tirx.Select):
+        children, label = [expr.condition, expr.true_value, expr.false_value], "select"
+    elif hasattr(expr, "a") and hasattr(expr, "b"):
+        children, label = [expr.a, expr.b], type(expr).__name__.lower()
+    else:
+        return []
+    key = (label, str(expr.ty))  # type: ignore[attr-defined]
+    operations[key] = operations.get(key, 0) + 1
+    return [load for child in children for load in _visit(child, operations)]

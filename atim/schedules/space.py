@@ -1,0 +1,149 @@
+"""The space of schedules of a program: which sketches fit, and the coarse grid of each decision."""
+
+from __future__ import annotations
+
+from tvm import tirx
+
+from atim.errors import UnsupportedError, UsageError
+from atim.schedules.program import Operand, Program, analyse
+from atim.schedules.sketch import Decision, Roles, Sketch
+from atim.target import Target
+
+__all__ = ["design_space", "sketches_of"]
+
+MAX_GRID_AXES = 3
+TASKLETS = (1, 2, 3, 4, 6, 8, 10, 11, 12, 14, 16, 18, 20, 21, 22, 24)
+ROW_BLOCKS = (1, 2, 4)
+UNROLLS = (1, 2, 4, 8, 16, 32, 64)
+HOST_THREADS = (1, 2, 4, 8, 16, 32)
+_ODD_PARTS = (1, 3, 5, 7)
+
+
+def design_space(
+    func: tirx.PrimFunc, target: Target, resident: tuple[str, ...] = ()
+) -> list[Sketch]:
+    """All sketches of a PrimFunc for the target.
+
+    resident: names of inputs that lie in MRAM before the run (unknown names raise `UsageError`).
+    Raises `UnsupportedError` with the block's name when the program can't be placed on DPUs.
+    """
+    return sketches_of(analyse(func), target, resident)
+
+
+def sketches_of(program: Program, target: Target, resident: tuple[str, ...] = ()) -> list[Sketch]:
+    """As `design_space`, for a program analysed already."""
+    known = [operand.name for operand in program.inputs]
+    for name in resident:
+        if name not in known:
+            raise UsageError(f"resident: {name!r} unknown, inputs: {', '.join(known)}")
+    if not program.spatial:
+        raise UnsupportedError(f"block {program.block}: no spatial axis")
+    if not program.reduction:
+        return [_elementwise(program, target, resident)]
+    return [_rows(program, target, resident), _rows_split(program, target, resident)]
+
+
+def _elementwise(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch:
+    roles = Roles(program.spatial[-1], None, None, _grid_axes(program, MAX_GRID_AXES))
+    row = program.axes[program.spatial[-1]]
+    widest = max(o.item_bytes for o in (*program.inputs, program.output))
+    decisions = (
+        *_dpu_decisions(program, roles, target),
+        Decision("tasklets", _tasklets(target)),
+        Decision("tile", _tiles(row.extent, widest)),
+        Decision("unroll", UNROLLS),
+        Decision("cyclic", (0, 1)),
+        Decision("even", (1,)),
+    )
+    return Sketch("elementwise", program, roles, decisions, False, resident)
+
+
+def _rows(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch:
+    roles = Roles(
+        program.spatial[-1], _tile_axis(program), None, _grid_axes(program, MAX_GRID_AXES)
+    )
+    decisions = (*_dpu_decisions(program, roles, target), *_row_decisions(program, roles, target))
+    return Sketch("rows", program, roles, decisions, False, resident)
+
+
+def _rows_split(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch:
+    piece = max(program.reduction, key=lambda axis: program.axes[axis].extent)
+    roles = Roles(
+        program.spatial[-1], _tile_axis(program), piece, _grid_axes(program, MAX_GRID_AXES - 1)
+    )
+    pieces = tuple(p for p in counts(program.axes[piece].extent, target.dpus) if p > 1) or (1,)
+    decisions = (
+        *_dpu_decisions(program, roles, target),
+        Decision("pieces", pieces),
+        *_row_decisions(program, roles, target),
+        Decision("host_threads", HOST_THREADS),
+    )
+    return Sketch("rows_split", program, roles, decisions, True, resident)
+
+
+def _row_decisions(program: Program, roles: Roles, target: Target) -> tuple[Decision, ...]:
+    assert roles.tile is not None
+    widest = max(o.item_bytes for o in program.inputs)
+    vectors = [o for o in program.inputs if roles.row is not None and not o.uses(roles.row)]
+    return (
+        Decision("tasklets", _tasklets(target)),
+        Decision("row_block", ROW_BLOCKS),
+        Decision("tile", _tiles(program.axes[roles.tile].extent, widest)),
+        Decision("vector", (0, 1, 2) if vectors else (0,)),
+        Decision("unroll", UNROLLS),
+        Decision("even", (1,)),
+    )
+
+
+def _dpu_decisions(program: Program, roles: Roles, target: Target) -> tuple[Decision, ...]:
+    return tuple(
+        Decision(f"dpus_{program.axes[a].name}", counts(program.axes[a].extent, target.dpus))
+        for a in roles.grid
+    )
+
+
+def counts(extent: int, limit: int) -> tuple[int, ...]:
+    """1, 2, 3, ... as odd part x power of two up to min(extent, limit), and that bound itself."""
+    top = min(extent, limit)
+    values = {top}
+    for odd in _ODD_PARTS:
+        value = odd
+        while value <= top:
+            values.add(value)
+            value *= 2
+    return tuple(sorted(values))
+
+
+def _tasklets(target: Target) -> tuple[int, ...]:
+    return tuple(t for t in TASKLETS if t <= target.tasklets) or (1,)
+
+
+def _tiles(extent: int, item_bytes: int) -> tuple[int, ...]:
+    """Elements of a WRAM tile: 16 B to 2 KB (one DMA), not beyond the axis."""
+    sizes = [n for n in (16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)]
+    values = [s // item_bytes for s in sizes if s >= item_bytes]
+    fitting = [v for v in values if v < extent]
+    rest = [v for v in values if v >= extent]
+    return tuple(dict.fromkeys(fitting + rest[:1])) or (values[-1],)
+
+
+def _grid_axes(program: Program, limit: int) -> tuple[int, ...]:
+    """The longest spatial axes, in program order, as many as the grid has dimensions."""
+    ranked = sorted(program.spatial, key=lambda axis: -program.axes[axis].extent)
+    return tuple(sorted(ranked[:limit]))
+
+
+def _tile_axis(program: Program) -> int:
+    """The reduction axis that is contiguous in the largest operand that has one, else the longest."""
+
+    def volume(operand: Operand) -> int:
+        product = 1
+        for n in operand.shape:
+            product *= n
+        return product
+
+    for operand in sorted(program.inputs, key=volume, reverse=True):
+        for axis in program.reduction:
+            if operand.innermost(axis) == 1:
+                return axis
+    return max(program.reduction, key=lambda axis: program.axes[axis].extent)

@@ -1,0 +1,90 @@
+"""The machine that a program is compiled for: how many DPUs and tasklets may be used, and chip limits.
+
+Hardware numbers are those of `upmem_sim.params` (each with its source); this file only names presets and
+checks what a user asks for. The scopes and loop tags that schedules and code generation share are here too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from atim.errors import UsageError
+from upmem_sim.params import DPU_PRESETS, DpuParams, SystemParams
+
+__all__ = [
+    "DMA_ALIGN_BYTES",
+    "DMA_MAX_BYTES",
+    "SCOPE_REGISTERS",
+    "SCOPE_SHARED",
+    "SCOPE_TASKLET",
+    "STACK_BYTES",
+    "TARGETS",
+    "Target",
+]
+
+DMA_ALIGN_BYTES = DpuParams().dma_align_bytes
+DMA_MAX_BYTES = DpuParams().dma_max_bytes
+
+# Kernels call at most a multiply or float routine: a few hundred bytes, the rest is margin for spills.
+STACK_BYTES = 1024
+
+# Memory scopes of scheduled TIR
+SCOPE_TASKLET = "local.wram"  # one buffer a tasklet, in WRAM
+SCOPE_SHARED = "shared.wram"  # one buffer a DPU, in WRAM, written by all tasklets
+SCOPE_REGISTERS = "local"  # a few accumulators of one tasklet, meant to stay in registers
+
+TARGETS = {"upmem-v1a": "v1A", "upmem-v1b": "v1B"}
+"""Preset name -> chip of `upmem_sim.params.DPU_PRESETS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A set of DPUs.
+
+    name         preset: upmem-v1a (350 MHz, 24 tasklets) or upmem-v1b (400 MHz, 16 tasklets)
+    dpus         DPUs that may be used, 1 to 2560 (20 DIMMs)
+    tasklets     tasklets that may be used, 1 to the chip's; 0 means the chip's
+    stack_bytes  WRAM stack of each tasklet, a multiple of 8
+    """
+
+    name: str = "upmem-v1a"
+    dpus: int = 2048
+    tasklets: int = 0
+    stack_bytes: int = STACK_BYTES
+
+    def __post_init__(self) -> None:
+        if self.name not in TARGETS:
+            raise UsageError(f"target: {self.name!r} unknown, known: {', '.join(TARGETS)}")
+        if self.tasklets == 0:
+            object.__setattr__(self, "tasklets", self.chip.tasklets)
+        _check("DPUs", self.dpus, 1, SystemParams().dpus)
+        _check("tasklets", self.tasklets, 1, self.chip.tasklets)
+        _check("stack bytes", self.stack_bytes, 64, self.chip.wram_bytes // self.tasklets)
+        if self.stack_bytes % DMA_ALIGN_BYTES:
+            raise UsageError(f"stack bytes: {self.stack_bytes} requested, multiple of 8 needed")
+
+    @property
+    def chip(self) -> DpuParams:
+        """Timing and sizes of one DPU."""
+        return DPU_PRESETS[TARGETS[self.name]]
+
+    @property
+    def wram_bytes(self) -> int:
+        return self.chip.wram_bytes
+
+    @property
+    def mram_bytes(self) -> int:
+        return self.chip.mram_bytes
+
+    @property
+    def iram_instructions(self) -> int:
+        return self.chip.iram_instructions
+
+
+def _check(what: str, value: int, low: int, high: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UsageError(f"{what}: integer expected, {value!r} given")
+    if value < low:
+        raise UsageError(f"{what}: {value} requested, at least {low} needed")
+    if value > high:
+        raise UsageError(f"{what}: {value} requested, limit {high}")
