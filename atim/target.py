@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from atim.errors import UsageError
 from upmem_sim.params import DPU_PRESETS, DpuParams, SystemParams
+from upmem_sim.transfer import PRESETS
 
 __all__ = [
     "DMA_ALIGN_BYTES",
@@ -45,12 +46,14 @@ class Target:
     dpus         DPUs that may be used, 1 to 2560 (20 DIMMs)
     tasklets     tasklets that may be used, 1 to the chip's; 0 means the chip's
     stack_bytes  WRAM stack of each tasklet, a multiple of 8
+    transfer     preset of `upmem_sim.transfer`: the system whose host-side times are modelled
     """
 
     name: str = "upmem-v1a"
     dpus: int = 2048
     tasklets: int = 0
     stack_bytes: int = STACK_BYTES
+    transfer: str = "common"
 
     def __post_init__(self) -> None:
         if self.name not in TARGETS:
@@ -62,6 +65,8 @@ class Target:
         _check("stack bytes", self.stack_bytes, 64, self.chip.wram_bytes // self.tasklets)
         if self.stack_bytes % DMA_ALIGN_BYTES:
             raise UsageError(f"stack bytes: {self.stack_bytes} requested, multiple of 8 needed")
+        if self.transfer not in PRESETS:
+            raise UsageError(f"transfer: {self.transfer!r} unknown, known: {', '.join(PRESETS)}")
 
     @property
     def chip(self) -> DpuParams:

@@ -17,11 +17,14 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from upmem_sim.params import SystemParams
+
 __all__ = ["PRESETS", "Curve", "HostReduction", "Table", "TransferModel", "WramCost"]
 
 Floats = NDArray[np.float64]
 
-DPUS_PER_RANK = 64  # UPMEM SDK 2025.1 manual, "Controlling the DPUs from the host"
+SYSTEM = SystemParams()
+DPUS_PER_RANK = SYSTEM.dpus_per_rank
 
 
 def quantity(unit: str, meaning: str, low: float, high: float) -> Any:
@@ -338,8 +341,6 @@ ATIM_HOST = HostReduction(
 
 # PrIM (arXiv 2105.03814): 16.88 GB/s broadcast against 6.68 GB/s parallel within one rank
 BROADCAST_GAIN = 2.5
-# fits to the kernel columns of the same three sources, +-0.05 ms at one rank
-LAUNCH_MS, LAUNCH_PER_RANK_MS = 0.10, 0.009
 
 PRESETS = ("common", "upmem-2021.3-2048dpu", "cloud-2024", "kern")
 
@@ -364,6 +365,6 @@ def _preset(name: str) -> TransferModel:
         wram_out,
         ATIM_HOST,
         BROADCAST_GAIN,
-        LAUNCH_MS,
-        LAUNCH_PER_RANK_MS,
+        SYSTEM.launch_ms,
+        SYSTEM.launch_ms_per_rank,
     )

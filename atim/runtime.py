@@ -1,0 +1,330 @@
+"""Artifact + arrays -> outputs and Timing(h2d, kernel, d2h, host) on simulated DPUs.
+
+Tiles are placed as the transfer plan says, DPUs run cycle by cycle, tiles come back, the host
+finishes. With `representatives` one DPU of each class runs: DPUs whose tiles are clipped alike do
+the same work on different numbers. Otherwise all run, and the emitted host code moves their tiles.
+
+Times are those of the modelled machine: cycles of the slowest DPU, and a `TransferModel` for the
+host. Two watchdogs surround every run: input tiles must be unchanged, and the free MRAM around each
+output tile keeps a pattern; a kernel that writes there raises MismatchError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import upmem_sim
+from atim.codegen import Tensor, Tile, TransferPlan
+from atim.errors import MismatchError, UsageError
+from atim.target import Target
+from atim.toolchain import Artifact
+from upmem_sim import TransferModel
+
+__all__ = ["Outcome", "Piece", "Timing", "dpu_classes", "host_times", "run"]
+
+Array = NDArray[Any]
+Bytes = NDArray[np.uint8]
+
+BATCH = 64  # DPUs in memory at a time: each commits only the MRAM pages it touches
+UNWRITTEN = 0xA5  # output tiles start as this, so an element no tasklet wrote is seen
+CANARY = 0x5C
+GUARD_BYTES = 2048  # the largest DMA: what one stray transfer can reach
+MRAM_BASE = 0x0800_0000  # link address of MRAM in the UPMEM ABI
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds of each phase of one call."""
+
+    h2d: float
+    kernel: float
+    d2h: float
+    host: float
+
+    @property
+    def total(self) -> float:
+        """The objective of the search."""
+        return self.h2d + self.kernel + self.d2h + self.host
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one simulated DPU owns of one output or intermediate: values[...] from `start` on."""
+
+    tensor: str
+    dpu: int
+    start: tuple[int, ...]
+    values: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Result of a run. `outputs` is None when only representatives ran; `pieces` when all did.
+
+    `counters` are those of the DPU with the most cycles, and how many DPUs and classes there were.
+    """
+
+    outputs: dict[str, Array] | None
+    pieces: tuple[Piece, ...]
+    timing: Timing
+    counters: dict[str, int]
+
+
+def run(
+    artifact: Artifact,
+    arrays: Mapping[str, Array],
+    *,
+    representatives: bool = False,
+    resident: Collection[str] = (),
+    max_cycles: int | None = None,
+    threads: int = 2,
+) -> Outcome:
+    """Run on `arrays` (name -> array of the tensor's shape and dtype).
+
+    `resident` names inputs that lie on the DPUs already: their transfer takes no time. `threads`
+    simulate and move tiles. UsageError for wrong arrays, MismatchError for stray writes,
+    upmem_sim.SimFault when the kernel breaks a rule of the machine or passes `max_cycles`.
+    """
+    plan = artifact.sources.plan
+    tensors = _host_tensors(plan, arrays)
+    _check_names(plan, resident)
+    if plan.prepare is not None:
+        pointers = [tensors[name].ctypes.data for name in plan.prepare_args]
+        artifact.host().work(plan.prepare, pointers, threads)
+    groups = dpu_classes(plan)
+    slowest: upmem_sim.RunResult | None = None
+    pieces: list[Piece] = []
+    chosen = [int(g[len(g) // 2]) for g in groups] if representatives else list(range(plan.dpus))
+    mover: _Slices = _Slices(plan, tensors) if representatives else _HostSlices(artifact, tensors)
+    for first in range(0, len(chosen), BATCH):
+        batch = np.array(chosen[first : first + BATCH], dtype=np.uint32)
+        for result in _run_batch(artifact, mover, batch, max_cycles, threads, pieces):
+            if slowest is None or result.cycles > slowest.cycles:
+                slowest = result
+    assert slowest is not None, "a grid has at least one DPU"
+    outputs = None
+    if not representatives:
+        if plan.finish is not None:
+            pointers = [tensors[name].ctypes.data for name in plan.finish_args]
+            artifact.host().work(plan.finish, pointers, threads)
+        outputs = {t.name: tensors[t.name] for t in plan.tensors if t.role == "output"}
+    h2d, d2h, host = host_times(plan, artifact.target, resident)
+    launch = _model(artifact.target).launch(plan.dpus)
+    timing = Timing(h2d, launch + slowest.seconds, d2h, host)
+    counters = _counters(slowest) | {"dpus_run": len(chosen), "classes": len(groups)}
+    return Outcome(outputs, tuple(pieces), timing, counters)
+
+
+def dpu_classes(plan: TransferPlan) -> list[NDArray[np.int64]]:
+    """DPU numbers grouped by how their tiles are clipped, in order of the first member."""
+    marks = [np.zeros((plan.dpus, 1), np.int64)]
+    for tile in plan.tiles:
+        start, extent = plan.boxes(tile)
+        marks += [np.maximum(-start, 0), extent]
+    _, first, inverse = np.unique(np.hstack(marks), axis=0, return_index=True, return_inverse=True)
+    group_of = inverse.reshape(-1)
+    return [np.flatnonzero(group_of == group) for group in np.argsort(first)]
+
+
+def host_times(
+    plan: TransferPlan, target: Target, resident: Collection[str] = ()
+) -> tuple[float, float, float]:
+    """Modelled seconds of (h2d, d2h, host work); nothing runs.
+
+    Every tile is one push or pull of equal slices. The grid index goes to the DPUs once, with the
+    program, and is not counted. The host works on each element of the intermediates once.
+    """
+    model = _model(target)
+    inward = [t for t in plan.tiles if t.mode != "out" and t.tensor not in resident]
+    outward = [t for t in plan.tiles if t.mode != "in"]
+    h2d = sum(model.to_dpus(t.slice_bytes, plan.dpus) for t in inward)
+    d2h = sum(model.from_dpus(t.slice_bytes, plan.dpus) for t in outward)
+    by_name = {t.name: t for t in plan.tensors}
+    host = 0.0
+    for names in (
+        plan.prepare_args if plan.prepare else (),
+        plan.finish_args if plan.finish else (),
+    ):
+        partial = [by_name[n] for n in names if by_name[n].role == "intermediate"]
+        host += sum(_reduction(model, tensor) for tensor in partial)
+    return h2d, d2h, host
+
+
+def _reduction(model: TransferModel, tensor: Tensor) -> float:
+    elements = int(np.prod(tensor.shape, dtype=np.int64))
+    return model.host_reduce(elements, np.dtype(tensor.dtype).itemsize)
+
+
+def _model(target: Target) -> TransferModel:
+    return TransferModel.preset(target.transfer)
+
+
+def _host_tensors(plan: TransferPlan, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Inputs checked and made contiguous, the rest allocated."""
+    tensors: dict[str, Array] = {}
+    for tensor in plan.tensors:
+        if tensor.role != "input":
+            tensors[tensor.name] = np.zeros(tensor.shape, tensor.dtype)
+            continue
+        if tensor.name not in arrays:
+            raise UsageError(f"input {tensor.name} is missing: got {', '.join(arrays) or 'none'}")
+        array = np.asarray(arrays[tensor.name])
+        if array.shape != tensor.shape or array.dtype != np.dtype(tensor.dtype):
+            raise UsageError(
+                f"input {tensor.name}: got {array.dtype}{list(array.shape)},"
+                f" needs {tensor.dtype}{list(tensor.shape)}"
+            )
+        tensors[tensor.name] = np.ascontiguousarray(array)
+    return tensors
+
+
+def _check_names(plan: TransferPlan, resident: Collection[str]) -> None:
+    inputs = [t.name for t in plan.tensors if t.role == "input"]
+    for name in resident:
+        if name not in inputs:
+            raise UsageError(f"resident operand {name} is not an input: {', '.join(inputs)}")
+
+
+class _Slices:
+    """Moves tiles of single DPUs with NumPy, and keeps what they computed as pieces."""
+
+    def __init__(self, plan: TransferPlan, tensors: dict[str, Array]) -> None:
+        self.plan, self.tensors = plan, tensors
+        self.boxes = {tile.symbol: plan.boxes(tile) for tile in plan.tiles}
+
+    def pack(self, tile: Tile, dpus: NDArray[np.uint32]) -> Bytes:
+        """MRAM images, uint8 [len(dpus), slice bytes]."""
+        images = np.zeros((len(dpus), *tile.padded), tile.dtype)
+        for image, dpu in zip(images, dpus.tolist(), strict=True):
+            inside, outside = self.place(tile, dpu)
+            image[inside] = self.tensors[tile.tensor][outside]
+        return images.view(np.uint8).reshape(len(dpus), tile.slice_bytes)
+
+    def unpack(self, tile: Tile, images: Bytes, dpus: NDArray[np.uint32]) -> Iterator[Piece]:
+        """What each DPU owns of the tile's tensor."""
+        typed = images.view(tile.dtype).reshape(len(dpus), *tile.padded)
+        for image, dpu in zip(typed, dpus.tolist(), strict=True):
+            inside, outside = self.place(tile, dpu)
+            start = tuple(s.start for s in outside)
+            yield Piece(tile.tensor, dpu, start, image[inside].copy())
+
+    def place(self, tile: Tile, dpu: int) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+        """The DPU's clipped box, in its own image and in the host tensor."""
+        starts, extents = self.boxes[tile.symbol]
+        inside, outside = [], []
+        for start, extent in zip(starts[dpu].tolist(), extents[dpu].tolist(), strict=True):
+            low = max(start, 0)
+            inside.append(slice(low - start, low - start + extent))
+            outside.append(slice(low, low + extent))
+        return tuple(inside), tuple(outside)
+
+
+class _HostSlices(_Slices):
+    """Moves tiles with the emitted host code, results straight into the host's tensors."""
+
+    def __init__(self, artifact: Artifact, tensors: dict[str, Array], threads: int = 2) -> None:
+        super().__init__(artifact.sources.plan, tensors)
+        self.library, self.threads = artifact.host(), threads
+
+    def pack(self, tile: Tile, dpus: NDArray[np.uint32]) -> Bytes:
+        images = np.full((len(dpus), tile.slice_bytes), UNWRITTEN, np.uint8)
+        self.move("pack", tile, images, dpus)
+        return images
+
+    def unpack(self, tile: Tile, images: Bytes, dpus: NDArray[np.uint32]) -> Iterator[Piece]:
+        self.move("unpack", tile, images, dpus)
+        return iter(())
+
+    def move(self, way: str, tile: Tile, images: Bytes, dpus: NDArray[np.uint32]) -> None:
+        """Call the tile's pack or unpack function."""
+        tensor = self.tensors[tile.tensor].ctypes.data
+        self.library.move(
+            f"{way}_{tile.symbol}",
+            tensor,
+            images.ctypes.data,
+            dpus.ctypes.data,
+            len(dpus),
+            self.threads,
+        )
+
+
+def _run_batch(
+    artifact: Artifact,
+    mover: _Slices,
+    numbers: NDArray[np.uint32],
+    max_cycles: int | None,
+    threads: int,
+    pieces: list[Piece],
+) -> Sequence[upmem_sim.RunResult]:
+    """Load, run and collect some DPUs."""
+    plan, program = artifact.sources.plan, artifact.program
+    dpus = [upmem_sim.Dpu(program, artifact.target.chip) for _ in numbers]
+    images = {t.symbol: mover.pack(t, numbers) for t in plan.tiles if t.mode != "out"}
+    words = plan.grid_words()
+    guards = _guards(plan, program)
+    for i, (dpu, number) in enumerate(zip(dpus, numbers.tolist(), strict=True)):
+        if plan.grid_symbol is not None:
+            dpu.write(plan.grid_symbol, words[number])
+        for tile in plan.tiles:
+            at = program.symbols[tile.symbol].address - MRAM_BASE
+            image = images[tile.symbol][i] if tile.symbol in images else np.uint8(UNWRITTEN)
+            dpu.mram[at : at + tile.slice_bytes] = image
+        for low, high, _ in guards:
+            dpu.mram[low:high] = CANARY
+    results = upmem_sim.run_many(dpus, threads=threads, max_cycles=max_cycles)
+    for i, (dpu, number) in enumerate(zip(dpus, numbers.tolist(), strict=True)):
+        _check_untouched(plan, program, dpu, number, {s: im[i] for s, im in images.items()})
+        for low, high, name in guards:
+            if np.any(dpu.mram[low:high] != CANARY):
+                raise MismatchError(f"DPU {number} wrote outside its tile of {name}")
+    for tile in plan.tiles:
+        if tile.mode == "in":
+            continue
+        at = program.symbols[tile.symbol].address - MRAM_BASE
+        back = np.stack([dpu.mram[at : at + tile.slice_bytes] for dpu in dpus])
+        pieces.extend(mover.unpack(tile, back, numbers))
+    return results
+
+
+def _check_untouched(
+    plan: TransferPlan,
+    program: upmem_sim.Program,
+    dpu: upmem_sim.Dpu,
+    number: int,
+    images: Mapping[str, Bytes],
+) -> None:
+    for tile in plan.tiles:
+        if tile.mode != "in":
+            continue
+        at = program.symbols[tile.symbol].address - MRAM_BASE
+        if not np.array_equal(dpu.mram[at : at + tile.slice_bytes], images[tile.symbol]):
+            raise MismatchError(f"DPU {number} changed its input tile of {tile.tensor}")
+
+
+def _guards(plan: TransferPlan, program: upmem_sim.Program) -> list[tuple[int, int, str]]:
+    """(low, high, tensor): free MRAM around each output tile, at most GUARD_BYTES on each side."""
+    taken = sorted(
+        (s.address - MRAM_BASE, s.address - MRAM_BASE + s.size)
+        for s in program.symbols.values()
+        if s.section.startswith(".mram")
+    )
+    guards = []
+    for tile in plan.tiles:
+        if tile.mode == "in":
+            continue
+        low = program.symbols[tile.symbol].address - MRAM_BASE
+        high = low + tile.slice_bytes
+        before = max((end for _, end in taken if end <= low), default=0)
+        after = min((start for start, _ in taken if start >= high), default=high + GUARD_BYTES)
+        guards.append((max(before, low - GUARD_BYTES), low, tile.tensor))
+        guards.append((high, min(after, high + GUARD_BYTES), tile.tensor))
+    return [(low, high, name) for low, high, name in guards if low < high]
+
+
+def _counters(result: upmem_sim.RunResult) -> dict[str, int]:
+    return {"cycles": result.cycles, "instructions": result.instructions}
