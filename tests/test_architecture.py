@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import runpy
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,8 +95,6 @@ def test_imports_point_down(path: Path) -> None:
 
 
 def test_the_simulator_stands_alone() -> None:
-    import sys
-
     for path in sorted((ROOT / "upmem_sim").rglob("*.py")):
         for name in imports(path):
             top = name.split(".")[0]
@@ -155,3 +155,9 @@ def test_the_file_map_names_every_file_and_no_other() -> None:
     }
     assert there - named == set(), "add a line to docs/architecture.md"
     assert named - there == set(), "docs/architecture.md names files that are gone"
+
+
+def test_the_hardware_page_is_what_the_parameters_say() -> None:
+    printed = runpy.run_path(str(ROOT / "scripts/hardware.py"))["document"]()
+    advice = "run: .venv/bin/python scripts/hardware.py > docs/hardware.md"
+    assert (ROOT / "docs/hardware.md").read_text() == printed, advice

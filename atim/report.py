@@ -1,0 +1,203 @@
+"""What a tuning run found: a table for the terminal, two plots, one self-contained HTML page.
+
+A `Story` goes in: plain values, wherever they were kept. Times are shown in milliseconds, bars and
+ratios compare totals. The tuning curve is the best total so far over the measured trials.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from atim.errors import RecordError
+from atim.runtime import Timing
+
+__all__ = ["Story", "page", "text", "write"]
+
+PHASES = ("h2d", "kernel", "d2h", "host")
+PHASE_WORDS = {
+    "h2d": "host to DPUs",
+    "kernel": "kernel, launch included",
+    "d2h": "DPUs to host",
+    "host": "host finish",
+}
+COLOURS = {"h2d": "#4c78a8", "kernel": "#f58518", "d2h": "#72b7b2", "host": "#b279a2"}
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One run, ready to be told.
+
+    trials     total seconds of each trial in the order measured, None for a failed one
+    failures   reason -> number of trials that failed so
+    baseline   (name, timing) of the hand schedule; None if it could not be built
+    best       timing of the best valid trial; None if there is none
+    decisions  of the best trial, with its sketch's name first
+    notes      lines for the end: where the records are, how to rebuild, why the search stopped
+    """
+
+    title: str
+    trials: tuple[float | None, ...]
+    failures: Mapping[str, int]
+    baseline: tuple[str, Timing] | None
+    best: Timing | None
+    sketch: str = ""
+    decisions: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> list[tuple[str, Timing]]:
+        """The lines of the table: baseline, then best."""
+        rows = [self.baseline] if self.baseline else []
+        return rows + ([("best", self.best)] if self.best else [])
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times faster the best is than the baseline."""
+        if self.baseline is None or self.best is None:
+            return None
+        return self.baseline[1].total / self.best.total
+
+
+def text(story: Story) -> str:
+    """The report for a terminal."""
+    lines = [story.title, "", *_table(story)]
+    if story.decisions:
+        chosen = ", ".join(f"{name} {value}" for name, value in story.decisions.items())
+        lines += ["", f"best: sketch {story.sketch}: {chosen}"]
+    lines += ["", _count(story), *story.notes]
+    return "\n".join(lines)
+
+
+def _table(story: Story) -> list[str]:
+    width = max([len("milliseconds"), *(len(name) for name, _ in story.rows)])
+    lines = [f"{'milliseconds':<{width}}" + "".join(f"{n:>10}" for n in (*PHASES, "total"))]
+    for name, timing in story.rows:
+        values = [*(getattr(timing, phase) for phase in PHASES), timing.total]
+        lines.append(f"{name:<{width}}" + "".join(f"{value * 1e3:10.3f}" for value in values))
+    if story.ratio is not None:
+        assert story.baseline is not None
+        lines.append(f"best is {story.ratio:.2f}x as fast as {story.baseline[0]}")
+    if story.best is None:
+        lines.append("no valid trial")
+    return lines
+
+
+def _count(story: Story) -> str:
+    failed = sum(story.failures.values())
+    line = f"trials: {len(story.trials)} measured, {len(story.trials) - failed} valid"
+    if failed:
+        reasons = ", ".join(f"{reason} {n}" for reason, n in sorted(story.failures.items()))
+        line += f", {failed} failed ({reasons})"
+    return line
+
+
+def best_so_far(trials: Sequence[float | None]) -> list[float]:
+    """Best total after each trial; infinity until the first valid one."""
+    best = float("inf")
+    curve = []
+    for seconds in trials:
+        best = best if seconds is None else min(best, seconds)
+        curve.append(best)
+    return curve
+
+
+def draw(story: Story) -> Any:
+    """The figure: tuning curve on the left, breakdown on the right."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    curve, bars = figure.subplots(1, 2)
+    _draw_curve(curve, story)
+    _draw_bars(bars, story)
+    return figure
+
+
+def _draw_curve(axes: Any, story: Story) -> None:
+    numbers = range(1, len(story.trials) + 1)
+    valid = [(n, s * 1e3) for n, s in zip(numbers, story.trials, strict=True) if s is not None]
+    if valid:
+        axes.plot(*zip(*valid, strict=True), ".", color="#999999", markersize=4, label="trial")
+        curve = best_so_far(story.trials)
+        first = valid[0][0]
+        best = [1e3 * s for s in curve[first - 1 :]]
+        axes.step(range(first, len(curve) + 1), best, where="post", color="#e45756", label="best")
+        axes.set_yscale("log")
+    if story.baseline:
+        name, timing = story.baseline
+        axes.axhline(timing.total * 1e3, color="#54a24b", linestyle="--", label=name)
+    axes.set(xlabel="trial", ylabel="total, ms", title="Tuning curve")
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False)
+
+
+def _draw_bars(axes: Any, story: Story) -> None:
+    names = [name for name, _ in story.rows]
+    left = [0.0] * len(names)
+    for phase in PHASES:
+        widths = [getattr(timing, phase) * 1e3 for _, timing in story.rows]
+        axes.barh(names, widths, left=left, color=COLOURS[phase], label=PHASE_WORDS[phase])
+        left = [a + b for a, b in zip(left, widths, strict=True)]
+    axes.invert_yaxis()
+    axes.set(xlabel="ms", title="Where the time goes")
+    if names:
+        axes.legend(frameon=False, fontsize="small")
+
+
+def page(story: Story, png: bytes) -> str:
+    """One HTML page that needs no other file and no network."""
+    image = base64.b64encode(png).decode()
+    title = html.escape(story.title)
+    head = "".join(f"<th>{html.escape(PHASE_WORDS[p])}</th>" for p in PHASES)
+    rows = ""
+    for name, timing in story.rows:
+        values = [*(getattr(timing, phase) for phase in PHASES), timing.total]
+        cells = "".join(f"<td>{value * 1e3:.3f}</td>" for value in values)
+        rows += f"<tr><th>{html.escape(name)}</th>{cells}</tr>\n"
+    ratio = "" if story.ratio is None else f"<p class=big>{story.ratio:.2f}x</p>"
+    chosen = "".join(
+        f"<tr><th>{html.escape(name)}</th><td>{value}</td></tr>\n"
+        for name, value in story.decisions.items()
+    )
+    notes = "".join(f"<li>{html.escape(line)}</li>\n" for line in (_count(story), *story.notes))
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<style>
+body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; color: #222; }}
+table {{ border-collapse: collapse; margin: 1rem 0; }}
+th, td {{ padding: .2rem .8rem; text-align: right; border-bottom: 1px solid #ddd; }}
+th:first-child {{ text-align: left; }}
+img {{ max-width: 100%; }}
+.big {{ font-size: 2rem; margin: 0; }}
+</style></head><body>
+<h1>{title}</h1>
+{ratio}
+<table><tr><th>milliseconds</th>{head}<th>total</th></tr>
+{rows}</table>
+<img alt="tuning curve and time breakdown" src="data:image/png;base64,{image}">
+<h2>Best schedule: {html.escape(story.sketch or "none")}</h2>
+<table>{chosen}</table>
+<ul>{notes}</ul>
+</body></html>
+"""
+
+
+def write(story: Story, folder: Path) -> tuple[Path, Path]:
+    """Write report.png and report.html into `folder`; RecordError when it cannot be written."""
+    buffer = io.BytesIO()
+    draw(story).savefig(buffer, format="png", dpi=130)
+    png, web = folder / "report.png", folder / "report.html"
+    try:
+        png.write_bytes(buffer.getvalue())
+        web.write_text(page(story, buffer.getvalue()))
+    except OSError as error:
+        raise RecordError(f"report: {folder} cannot be written: {error.strerror}") from error
+    return png, web
