@@ -22,6 +22,7 @@ LEVELS = {
     "atim.target": 2,
     "atim.workloads": 3,
     "atim.evaluate": 3,
+    "atim.evaluate_expr": 3,
     "atim.schedules": 4,
     "atim.codegen": 4,
     "atim.toolchain": 5,

@@ -1,0 +1,218 @@
+"""The `atim` command: tune, report.
+
+Whatever a user gets wrong is one line on standard error (what was asked, the limit, the value) and
+an exit status that is not zero. Results go to standard output, progress to standard error.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from atim.errors import AtimError, UsageError
+
+__all__ = ["cli", "main", "run"]
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+INTERNAL = 70  # EX_SOFTWARE of sysexits.h
+
+
+class Sizes(click.ParamType):
+    """A comma-separated list of positive integers."""
+
+    name = "sizes"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
+        """ "4096,777" -> (4096, 777)."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            sizes = tuple(int(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not a list of integers such as 4096,777", param, ctx)
+        for size in sizes:
+            if size < 1:
+                self.fail(f"size {size} in {value!r}, at least 1 needed", param, ctx)
+        return sizes
+
+
+AT_LEAST_1 = click.IntRange(min=1)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="atim", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Find the fastest way to run a tensor program on UPMEM DIMMs."""
+
+
+@cli.command()
+@click.argument("program", metavar="WORKLOAD|FILE.py:FUNCTION")
+@click.option("--shape", type=Sizes(), help="Sizes, e.g. 4096,4096 [default: the workload's]")
+@click.option("--dtype", help="Element type, e.g. int32 [default: the workload's]")
+@click.option("--target", "target_name", default="upmem-v1a", show_default=True, help="Chip")
+@click.option("--dpus", type=int, default=2048, show_default=True, help="DPUs at most")
+@click.option("--tasklets", type=int, help="Tasklets at most [default: the chip's]")
+@click.option("--transfer", default="common", show_default=True, help="Host transfer preset")
+@click.option("--trials", type=AT_LEAST_1, default=64, show_default=True, help="To measure")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--workers", type=AT_LEAST_1, default=2, show_default=True, help="Processes")
+@click.option("--work-dir", type=click.Path(path_type=Path), help="Records [default: runs/NAME]")
+@click.option("--resident", help="Inputs that lie on the DPUs already, e.g. A,B")
+@click.option("--count-all", is_flag=True, help="Count the transfer of every input")
+@click.option("--quiet", is_flag=True, help="No progress display")
+def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **options: Any) -> None:
+    """Tune a workload, or a function of a file that returns te tensors."""
+    import atim  # TVM takes seconds to import; --help need not wait for it
+
+    if options["resident"] and options["count_all"]:
+        raise UsageError("--resident and --count-all contradict each other: give one of them")
+    name, args, usual = load_program(program, shape, dtype)
+    target = atim.Target(
+        options["target_name"],
+        dpus=options["dpus"],
+        tasklets=tasklets_asked(options["tasklets"]),
+        transfer=options["transfer"],
+    )
+    resident = [] if options["count_all"] else list(usual)
+    if options["resident"]:
+        resident = options["resident"].split(",")
+    folder = options["work_dir"] or Path("runs") / name
+    atim.tune(
+        args,
+        target,
+        trials=options["trials"],
+        resident=resident,
+        work_dir=folder,
+        seed=options["seed"],
+        workers=options["workers"],
+        progress=not options["quiet"],
+    )
+    _tell(folder)
+
+
+@cli.command()
+@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+def report(folder: Path) -> None:
+    """Print the table of a run; draw its curve and breakdown (PNG, HTML) into its folder."""
+    from atim.report import read, write
+
+    _tell(folder)
+    for path in write(read(folder), folder):
+        click.echo(f"wrote {path}")
+
+
+def _tell(folder: Path) -> None:
+    from atim.report import read, text
+
+    story = read(folder)
+    click.echo(text(story))
+    if story.best is None:
+        raise AtimError(f"no valid candidate among {len(story.trials)} trials")
+
+
+def tasklets_asked(asked: int | None) -> int:
+    """0 stands for "the chip's" inside, but is a mistake on a command line."""
+    if asked is not None and asked < 1:
+        raise UsageError(f"tasklets: {asked} requested, at least 1 needed")
+    return asked or 0
+
+
+def load_program(
+    program: str, shape: tuple[int, ...] | None, dtype: str | None
+) -> tuple[str, list[Any], tuple[str, ...]]:
+    """(name of the run, te tensors, operands that are usually resident) of what was named."""
+    from atim import workloads
+
+    if ".py:" in program:
+        return _load_function(program, shape, dtype)
+    if program not in workloads.WORKLOADS:
+        near = difflib.get_close_matches(program, workloads.WORKLOADS, n=1)
+        hint = f", did you mean {near[0]}?" if near else ""
+        known = ", ".join(workloads.WORKLOADS)
+        raise UsageError(f"workload {program!r} is unknown{hint} (known: {known})")
+    workload = workloads.get(program, shape, dtype)
+    sizes = "x".join(map(str, workload.shape))
+    return f"{program}-{sizes}-{workload.dtype}", list(workload.args), workload.resident
+
+
+def _load_function(
+    program: str, shape: tuple[int, ...] | None, dtype: str | None
+) -> tuple[str, list[Any], tuple[str, ...]]:
+    """FILE.py:FUNCTION, called with the sizes of --shape and, if given, dtype=..."""
+    path, _, name = program.rpartition(":")
+    module = _load_module(Path(path))
+    function = getattr(module, name, None)
+    if function is None:
+        names = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
+        raise UsageError(f"{path} has no {name!r} (it has: {', '.join(names) or 'no function'})")
+    keywords = {} if dtype is None else {"dtype": dtype}
+    try:
+        tensors = function(*(shape or ()), **keywords) if callable(function) else function
+    except Exception as error:
+        raise UsageError(f"{program}: {type(error).__name__}: {error}") from error
+    if not isinstance(tensors, list | tuple) or not tensors:
+        kind = type(tensors).__name__
+        raise UsageError(f"{program} gave {kind}, needs a list of te tensors, the output last")
+    return "-".join([Path(path).stem, name, *map(str, shape or ())]), list(tensors), ()
+
+
+def _load_module(path: Path) -> Any:
+    if not path.is_file():
+        raise UsageError(f"file {path} does not exist")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UsageError(f"{path}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; returns the exit status and never raises an Exception."""
+    from upmem_sim.errors import SimError
+
+    try:
+        with cli.make_context("atim", list(arguments)) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        return _fail(error.format_message(), error.exit_code)
+    except (AtimError, SimError) as error:
+        return _fail(str(error), 1)
+    except KeyboardInterrupt:
+        return _fail("interrupted; what was measured is kept", INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains again at exit
+        return 1
+    except Exception as error:
+        if os.environ.get("ATIM_DEBUG"):
+            traceback.print_exc()
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{os.path.basename(place.filename)}:{place.lineno}"
+        kind = type(error).__name__
+        return _fail(
+            f"internal error: {kind}: {error} ({where}); ATIM_DEBUG=1 shows more", INTERNAL
+        )
+    return 0
+
+
+def _fail(message: str, status: int) -> int:
+    print("atim: " + " ".join(message.split()), file=sys.stderr)
+    return status
+
+
+def main() -> None:
+    """Entry point of the `atim` command."""
+    sys.exit(run(sys.argv[1:]))

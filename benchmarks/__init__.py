@@ -1,0 +1,1 @@
+"""Measurements beside published ones: `python -m benchmarks SUITE [--quick]`, in a checkout."""
