@@ -1,7 +1,7 @@
 """ATiM: an autotuning compiler for tensor programs on UPMEM DIMMs.
 
-Names are loaded when first used, so that `import atim` costs no TVM. The FFI version is checked here
-because the wrong one crashes the interpreter later, without a word.
+Names are loaded when first used, so that `import atim` costs no TVM. The FFI version is checked
+here because the wrong one crashes the interpreter later, without a word.
 """
 
 from __future__ import annotations

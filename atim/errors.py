@@ -1,15 +1,15 @@
 """Every error that `atim` raises on purpose, in one tree.
 
     AtimError
-    |- ScheduleError     this candidate breaks a hardware or schedule rule; expected in a search, recorded as data
+    |- ScheduleError     this candidate breaks a hardware or schedule rule (expected in a search)
     |- UnsupportedError  this program can't be compiled for DPUs
     |- ToolchainError    a compiler or linker is missing or failed
     |- MismatchError     a kernel ran and gave wrong numbers
     |- RecordError       a record store can't be read or written
     '- UsageError        the caller asked for something that makes no sense
 
-Messages are one line and say what was asked, the limit and the value. A fault of the simulated machine
-is `upmem_sim.SimFault`, which is not part of this tree.
+Messages are one line and say what was asked, the limit and the value. A fault of the simulated
+machine is `upmem_sim.SimFault`, which is not part of this tree.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The machine that a program is compiled for: how many DPUs and tasklets may be used, and chip limits.
+"""The machine that a program is compiled for: how many DPUs and tasklets may be used, and chip
+limits.
 
-Hardware numbers are those of `upmem_sim.params` (each with its source); this file only names presets and
-checks what a user asks for. The scopes and loop tags that schedules and code generation share are here too.
+Hardware numbers are those of `upmem_sim.params` (each with its source); this file only names
+presets and checks what a user asks for. The scopes and loop tags that schedules and code
+generation share are here too.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ __all__ = [
 DMA_ALIGN_BYTES = DpuParams().dma_align_bytes
 DMA_MAX_BYTES = DpuParams().dma_max_bytes
 
-# Kernels call at most a multiply or float routine: a few hundred bytes, the rest is margin for spills.
+# Kernels call at most a multiply or float routine: a few hundred bytes, the rest is margin for
+# spills.
 STACK_BYTES = 1024
 
 # Memory scopes of scheduled TIR

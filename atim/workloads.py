@@ -1,7 +1,9 @@
-"""Named tensor programs: expression, NumPy reference, types, usual shapes, operands that stay in MRAM.
+"""Named tensor programs: expression, NumPy reference, types, usual shapes, operands that stay in
+MRAM.
 
-The table is that of ATiM's evaluation (ISCA 2025, Figures 9 and 10; public artefact, bench.py): random
-integers 0 to 49, the large operand placed before the timed run. A new row needs no change elsewhere.
+The table is that of ATiM's evaluation (ISCA 2025, Figures 9 and 10; public artefact, bench.py):
+random integers 0 to 49, the large operand placed before the timed run. A new row needs no change
+elsewhere.
 """
 
 from __future__ import annotations
@@ -82,7 +84,8 @@ class Workload:
 def get(name: str, shape: tuple[int, ...] | None = None, dtype: str | None = None) -> Workload:
     """The named workload; shape and dtype default to the first of its row.
 
-    Raises `UsageError` on an unknown name, a wrong number of sizes, a size below 1 or a type not supported.
+    Raises `UsageError` on an unknown name, a wrong number of sizes, a size below 1 or a type not
+    supported.
     """
     if name not in WORKLOADS:
         raise UsageError(f"workload: {name!r} unknown, known: {', '.join(WORKLOADS)}")

@@ -1,4 +1,5 @@
-"""Workloads: the expression and the NumPy reference of each row agree; bad use is one clear line."""
+"""Workloads: the expression and the NumPy reference of each row agree; bad use is one clear
+line."""
 
 from __future__ import annotations
 

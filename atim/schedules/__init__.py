@@ -3,7 +3,8 @@
     program.py  analyse      PrimFunc -> Program (axes, operands, arithmetic; producers inlined)
     space.py    design_space Program, target -> sketches with their decisions
     sketch.py   Sketch       .terms(matrix), .canonical(matrix), .apply(decisions)
-    shapes.py   shape_of     decisions -> sizes per DPU, tasklet and WRAM tile (arrays of candidates)
+    shapes.py   shape_of     decisions -> sizes per DPU, tasklet and WRAM tile (arrays of
+    candidates)
     rules.py    apply        sketch x decisions -> s_tir.Schedule
     terms.py    terms        closed forms: bytes, DMAs, instructions, balance, transfers
     verify.py   check        hardware limits, before TVM, with reasons
@@ -11,20 +12,24 @@
 
 What a scheduled module looks like (the contract with code generation):
 
-- Children of the root block with a `blockIdx` loop are the kernel (one); the others are host nests, in
-  program order. Buffers of scope "global" allocated in the root block are intermediates of the host, e.g.
-  `y_rf[pieces, ...]`, the partial results that a `rows_split` kernel writes and the host nest adds.
-- `blockIdx.x/y/z` is the DPU grid, `threadIdx.x` the tasklets. A kernel may hold several `threadIdx.x` loops
-  one after another (same extent): all tasklets must have finished one (barrier) before the next starts.
-- Scopes (names in `atim.target`): "local.wram" one WRAM buffer a tasklet, "shared.wram" one a DPU, filled by
-  all tasklets; "local" a few accumulators of one tasklet, all indices constant after unrolling (registers).
-- Copy blocks (`cache_read`, `cache_write`) between a global tensor and WRAM are DMAs: innermost loop
-  contiguous, starts aligned to 8 bytes and sizes multiples of 8 bytes *of the unclipped tile*. Their `T.where`
-  only clips at the end of the tensor. Where a whole tensor dimension is shorter than the tile, TVM shortens the
-  loop to the dimension: round such sizes up to 8 bytes.
-- Tiles are unclipped: a DPU's box of a tensor can reach over the tensor's end; the storage is padded.
-- Loop kinds: "unroll" = write the body out; "parallel" (host nests only) = over host threads, extent = threads.
-  No other annotation is used.
+- Children of the root block with a `blockIdx` loop are the kernel (one); the others are host
+  nests, in program order. Buffers of scope "global" allocated in the root block are intermediates
+  of the host, e.g. `y_rf[pieces, ...]`, the partial results that a `rows_split` kernel writes and
+  the host nest adds.
+- `blockIdx.x/y/z` is the DPU grid, `threadIdx.x` the tasklets. A kernel may hold several
+  `threadIdx.x` loops one after another (same extent): all tasklets must have finished one
+  (barrier) before the next starts.
+- Scopes (names in `atim.target`): "local.wram" one WRAM buffer a tasklet, "shared.wram" one a
+  DPU, filled by all tasklets; "local" a few accumulators of one tasklet, all indices constant
+  after unrolling (registers).
+- Copy blocks (`cache_read`, `cache_write`) between a global tensor and WRAM are DMAs: innermost
+  loop contiguous, starts aligned to 8 bytes and sizes multiples of 8 bytes *of the unclipped
+  tile*. Their `T.where` only clips at the end of the tensor. Where a whole tensor dimension is
+  shorter than the tile, TVM shortens the loop to the dimension: round such sizes up to 8 bytes.
+- Tiles are unclipped: a DPU's box of a tensor can reach over the tensor's end; the storage is
+  padded.
+- Loop kinds: "unroll" = write the body out; "parallel" (host nests only) = over host threads,
+  extent = threads. No other annotation is used.
 - Reductions are decomposed: `NAME_init` before the outermost reduction loop, then `NAME_update`.
 """
 

@@ -1,13 +1,15 @@
 """What the rules need to know of a tensor program: its axes, its operands and its arithmetic.
 
-`analyse` reads a PrimFunc made by `te.create_prim_func` (or the same in TVMScript) and gives a `Program`
-of plain numbers, so that everything after it (shapes, limits, features) is arithmetic without TVM.
-Producers that are element-wise are inlined first; what can't be placed is refused with the block's name.
+`analyse` reads a PrimFunc made by `te.create_prim_func` (or the same in TVMScript) and gives a
+`Program` of plain numbers, so that everything after it (shapes, limits, features) is arithmetic
+without TVM. Producers that are element-wise are inlined first; what can't be placed is refused
+with the block's name.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import tvm
@@ -17,6 +19,9 @@ from tvm.s_tir import Schedule
 from atim.errors import UnsupportedError
 
 __all__ = ["Axis", "Operand", "Program", "analyse", "item_bytes"]
+
+# TVM's nodes have no Python types worth naming
+Node = Any
 
 # IterVar kinds of TVM
 _SPATIAL, _REDUCE = 0, 2
@@ -33,7 +38,8 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A tensor as the main block touches it: per dimension, coefficients over the axes and a constant."""
+    """A tensor as the main block touches it: for each dimension, coefficients of the axes and a
+    constant."""
 
     name: str
     dtype: str
@@ -87,8 +93,8 @@ def item_bytes(dtype: str) -> int:
 def analyse(func: tirx.PrimFunc) -> Program:
     """Inline what can be inlined and read the main block.
 
-    Raises `UnsupportedError` when there is no single reduction, when an index is not affine with static
-    shape, or when the output is not indexed by the spatial axes in order.
+    Raises `UnsupportedError` when there is no single reduction, when an index is not affine with
+    static shape, or when the output is not indexed by the spatial axes in order.
     """
     schedule = Schedule(func, debug_mask="none", error_render_level="none")
     main, epilogue = _main_block(schedule)
@@ -105,7 +111,9 @@ def analyse(func: tirx.PrimFunc) -> Program:
         if [i for i, c in enumerate(row) if c] != [axis] or row[axis] != 1:
             raise UnsupportedError(f"block {name}: output not indexed by its axes in order")
     if len(output.index) != len(spatial):
-        raise UnsupportedError(f"block {name}: output rank {len(output.index)}, axes {len(spatial)}")
+        raise UnsupportedError(
+            f"block {name}: output rank {len(output.index)}, axes {len(spatial)}"
+        )
     operations: dict[tuple[str, str], int] = {}
     loads: dict[str, Operand] = {}
     for load in _visit(store.value, operations):
@@ -125,7 +133,7 @@ def analyse(func: tirx.PrimFunc) -> Program:
     )
 
 
-def _main_block(schedule: Schedule) -> tuple[object, tuple[str, ...]]:
+def _main_block(schedule: Schedule) -> tuple[Node, tuple[str, ...]]:
     """Inline producers; the one reduction (or the last block) is the main block."""
     blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
     reductions = [b for b in blocks if _is_reduction(schedule.get(b))]
@@ -145,24 +153,26 @@ def _main_block(schedule: Schedule) -> tuple[object, tuple[str, ...]]:
     return schedule.get_sblock(name), after
 
 
-def _is_reduction(block: object) -> bool:
-    return any(int(iv.iter_type) == _REDUCE for iv in block.iter_vars)  # type: ignore[attr-defined]
+def _is_reduction(block: Node) -> bool:
+    return any(int(iv.iter_type) == _REDUCE for iv in block.iter_vars)
 
 
 def _axis(iv: tirx.IterVar, block: str) -> Axis:
     kind = int(iv.iter_type)
     if kind not in (_SPATIAL, _REDUCE):
-        raise UnsupportedError(f"block {block}: axis {iv.var.name} is neither spatial nor a reduction")
+        raise UnsupportedError(
+            f"block {block}: axis {iv.var.name} is neither spatial nor a reduction"
+        )
     extent = iv.dom.extent
     if not isinstance(extent, tirx.IntImm):
         raise UnsupportedError(f"block {block}: axis {iv.var.name} has no static extent")
     return Axis(str(iv.var.name).removeprefix("v_"), int(extent), kind == _REDUCE)
 
 
-def _operand(buffer: object, indices: object, variables: list[object], block: str) -> Operand:
-    name = str(buffer.name)  # type: ignore[attr-defined]
+def _operand(buffer: Node, indices: Node, variables: list[Node], block: str) -> Operand:
+    name = str(buffer.name)
     rows, offsets = [], []
-    for index in indices:  # type: ignore[attr-defined]
+    for index in indices:
         linear = sym.detect_linear_equation(index, variables)
         if not linear or not all(isinstance(c, tirx.IntImm) for c in linear):
             raise UnsupportedError(f"block {block}: index {index} of {name} is not affine")
@@ -170,18 +180,18 @@ def _operand(buffer: object, indices: object, variables: list[object], block: st
         offsets.append(int(linear[-1]))
     return Operand(
         name=name,
-        dtype=str(buffer.dtype),  # type: ignore[attr-defined]
-        shape=tuple(int(n) for n in buffer.shape),  # type: ignore[attr-defined]
+        dtype=str(buffer.dtype),
+        shape=tuple(int(n) for n in buffer.shape),
         index=tuple(rows),
         offset=tuple(offsets),
     )
 
 
-def _visit(expr: object, operations: dict[tuple[str, str], int]) -> list[object]:
+def _visit(expr: Node, operations: dict[tuple[str, str], int]) -> list[Node]:
     """Loads of an expression in order; counts its operations (indices are not arithmetic of it)."""
     if isinstance(expr, tvm.ir.TensorLoad):
         return [expr]
-    children: list[object] = []
+    children: list[Node] = []
     if isinstance(expr, tvm.ir.Call):
         children = list(expr.args)
         label = str(getattr(expr.op, "name", "call")).rsplit(".", 1)[-1]
@@ -193,6 +203,6 @@ def _visit(expr: object, operations: dict[tuple[str, str], int]) -> list[object]
         children, label = [expr.a, expr.b], type(expr).__name__.lower()
     else:
         return []
-    key = (label, str(expr.ty))  # type: ignore[attr-defined]
+    key = (label, str(expr.ty))
     operations[key] = operations.get(key, 0) + 1
     return [load for child in children for load in _visit(child, operations)]

@@ -1,8 +1,8 @@
 """A sketch: one structure of schedule, with the decisions that complete it.
 
-    Decision    name and coarse grid of values
-    Roles       which axis of the program does what in this structure
-    Sketch      .terms(matrix) closed forms for many candidates, .apply(decisions) one scheduled module
+Decision    name and coarse grid of values
+Roles       which axis of the program does what in this structure
+Sketch      .terms(matrix) closed forms of many candidates, .apply(decisions) one schedule
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     from tvm import tirx
     from tvm.s_tir import Schedule
 
-__all__ = ["Column", "Decision", "Roles", "Sketch"]
+__all__ = ["Column", "Columns", "Decision", "Roles", "Sketch"]
 
 Column = npt.NDArray[np.int64]
+Columns = Mapping[str, Column]
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A named choice. `values` is the ascending coarse grid that a search draws from; any positive
-    integer (or 0 for switches) is accepted by `Sketch.apply` and judged by `verify`."""
+    """A named choice. `values` is the ascending coarse grid that a search draws from; `apply` takes
+    any positive integer (or 0 for switches), and `verify` judges it."""
 
     name: str
     values: tuple[int, ...]
@@ -38,16 +39,17 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Positions in `Program.axes`; None where the structure has no such axis.
+    """Positions in `Program.axes`.
 
-    row    last spatial axis, spread over tasklets and register-blocked (element-wise: tiled)
-    tile   reduction axis cut into WRAM tiles, the contiguous one of the largest operand
-    piece  reduction axis cut into pieces over DPUs
-    grid   spatial axes that are cut over DPUs, at most three with the piece axis
+    row    last spatial axis: spread over tasklets; register-blocked in reductions
+    tile   axis cut into WRAM tiles: the reduction axis that is contiguous in the largest operand,
+           or the row axis itself where there is no reduction
+    piece  reduction axis cut into pieces over DPUs, None without
+    grid   spatial axes that are cut over DPUs: at most three, the piece axis included
     """
 
-    row: int | None
-    tile: int | None
+    row: int
+    tile: int
     piece: int | None
     grid: tuple[int, ...]
 
@@ -78,7 +80,7 @@ class Sketch:
         return tuple(decision.name for decision in self.decisions)
 
     def vector(self, decisions: Mapping[str, int]) -> Column:
-        """Decisions as one row of a matrix. Raises `UsageError` on a missing or unknown name."""
+        """Decisions as a matrix of one row. Raises `UsageError` on a missing or unknown name."""
         unknown = sorted(set(decisions) - set(self.names))
         missing = sorted(set(self.names) - set(decisions))
         if unknown or missing:
@@ -95,20 +97,24 @@ class Sketch:
             raise UsageError(f"sketch {self.name}: matrix {wanted} expected, {matrix.shape} given")
         return {name: matrix[:, i] for i, name in enumerate(self.names)}
 
-    def terms(self, matrix: Column) -> dict[str, Column]:
-        """Closed forms of every candidate, as int64 (or float64) arrays [n]; see `terms.TERMS`."""
-        from atim.schedules.terms import terms
+    def terms(self, matrix: Column) -> dict[str, npt.NDArray[np.float64]]:
+        """Closed forms of every candidate, arrays [n] by name; the names are `terms.TERMS`."""
+        from atim.schedules.terms import terms_of
 
-        return terms(self, matrix)
+        return terms_of(self, matrix)
 
     def canonical(self, matrix: Column) -> Column:
-        """The same schedules with requested counts replaced by the counts really used."""
+        """The same schedules, requested counts replaced by those used: equal schedules become
+        equal rows."""
         from atim.schedules.shapes import canonical
 
         return canonical(self, matrix)
 
     def apply(self, decisions: Mapping[str, int]) -> Schedule:
-        """Schedule the program. Raises `ScheduleError` when TVM refuses; checks no hardware limit."""
+        """Schedule the program; checks no hardware limit.
+
+        Raises `UsageError` on wrong decision names, `ScheduleError` when TVM refuses.
+        """
         from atim.schedules.rules import apply
 
         return apply(self, decisions)

@@ -44,7 +44,9 @@ def sketches_of(program: Program, target: Target, resident: tuple[str, ...] = ()
 
 
 def _elementwise(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch:
-    roles = Roles(program.spatial[-1], None, None, _grid_axes(program, MAX_GRID_AXES))
+    roles = Roles(
+        program.spatial[-1], program.spatial[-1], None, _grid_axes(program, MAX_GRID_AXES)
+    )
     row = program.axes[program.spatial[-1]]
     widest = max(o.item_bytes for o in (*program.inputs, program.output))
     decisions = (
@@ -82,9 +84,8 @@ def _rows_split(program: Program, target: Target, resident: tuple[str, ...]) -> 
 
 
 def _row_decisions(program: Program, roles: Roles, target: Target) -> tuple[Decision, ...]:
-    assert roles.tile is not None
     widest = max(o.item_bytes for o in program.inputs)
-    vectors = [o for o in program.inputs if roles.row is not None and not o.uses(roles.row)]
+    vectors = [o for o in program.inputs if not o.uses(roles.row)]
     return (
         Decision("tasklets", _tasklets(target)),
         Decision("row_block", ROW_BLOCKS),
@@ -134,7 +135,7 @@ def _grid_axes(program: Program, limit: int) -> tuple[int, ...]:
 
 
 def _tile_axis(program: Program) -> int:
-    """The reduction axis that is contiguous in the largest operand that has one, else the longest."""
+    """The reduction axis that is contiguous in the largest operand, else the longest."""
 
     def volume(operand: Operand) -> int:
         product = 1

@@ -1,7 +1,9 @@
-"""Run a scheduled module on the host: the grid and the tasklets as ordinary loops, WRAM as plain memory.
+"""Run a scheduled module on the host: the grid and the tasklets as ordinary loops, WRAM as plain
+memory.
 
-Tells whether a schedule means the same as its program, without code generation for DPUs. Outputs lie
-between guard bands, so that a nest writing out of bounds is seen even when the numbers are right.
+Tells whether a schedule means the same as its program, without code generation for DPUs. Outputs
+lie between guard bands, so that a nest writing out of bounds is seen even when the numbers are
+right.
 """
 
 from __future__ import annotations
