@@ -8,13 +8,23 @@ SDK's parallel transfers demand; the host clips the box to the tensor and fills 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import tvm_ffi
+from tvm import ir, tirx
+from tvm.s_tir import SBlock, SBlockRealize
+from tvm.tirx import Stmt
+
+from atim.codegen.access import Access, accesses, loop_ranges, storage
+from atim.codegen.affine import Affine, Ranges, affine, lower_bound, upper_bound
+from atim.codegen.names import Names, local_name
+from atim.codegen.split import Split
+from atim.errors import ScheduleError, UnsupportedError
 
 Ints = npt.NDArray[np.int64]
 Mode = Literal["in", "out", "inout"]
@@ -114,3 +124,236 @@ class TransferPlan:
         low = np.clip(start, 0, tile.host_shape)
         high = np.clip(start + np.array(tile.extent, np.int64), 0, tile.host_shape)
         return start, high - low
+
+
+SCOPE_MRAM = "shared.mram"
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The kernel in each DPU's own coordinates, with the plan of its transfers.
+
+    `kernel` is a PrimFunc of the grid variables and the MRAM tiles (scope shared.mram); its root block
+    owns the WRAM buffers and its attribute atim.grid holds the grid's extents. `tiles` gives the tile of
+    each MRAM parameter by name; `tensors` the plan's tensor of each host buffer.
+    """
+
+    kernel: tirx.PrimFunc
+    plan: TransferPlan
+    tiles: Mapping[str, Tile]
+    tensors: Mapping[tirx.Var, Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """One axis of a tile: affine origin in the grid, elements that some loop may touch (`stored`), and
+    those that the guards let through (`owned`)."""
+
+    origin: Affine
+    stored: int
+    owned: int
+
+
+def place(parts: Split) -> Placed:
+    """Derive every DPU's tiles and rewrite the kernel to them.
+
+    Raises `ScheduleError` where a written tile does not move linearly with the grid index, or where two
+    DPUs would write the same element.
+    """
+    body = parts.kernel.body
+    ranges: dict[tirx.Var, tuple[int, int]] = loop_ranges(body)
+    ranges |= {v: (0, n - 1) for v, n in zip(parts.grid_vars, parts.grid, strict=True)}
+    found: dict[tirx.Var, list[Access]] = {}
+    for access in accesses(body, ranges):
+        found.setdefault(access.buffer, []).append(access)
+    tensors = _tensors(parts)
+    names = Names()
+    tiles: dict[tirx.Var, Tile] = {}
+    moved: dict[tirx.Var, tuple[tirx.Var, tuple[Affine, ...]]] = {}
+    for buffer, tensor in tensors.items():
+        if buffer in found:
+            spans = _spans(tensor, found[buffer], parts, ranges)
+            tile = _tile(tensor, names.new(tensor.name), found[buffer], spans, parts)
+            shape = [span.stored for span in spans]
+            mram = tirx.decl_buffer(shape, tensor.dtype, tile.symbol, scope=SCOPE_MRAM)
+            tiles[buffer], moved[buffer] = tile, (mram, tuple(span.origin for span in spans))
+    for buffer in parts.kernel.buffers:
+        if buffer in found:
+            moved[buffer] = (_fit(buffer, found[buffer], ranges, names), ())
+    plan = TransferPlan(parts.grid, tuple(tensors.values()), tuple(tiles.values()))
+    kernel = _kernel(parts, _rebase(body, moved, ranges), moved)
+    return Placed(kernel, plan, {t.symbol: t for t in tiles.values()}, tensors)
+
+
+def _tensors(parts: Split) -> dict[tirx.Var, Tensor]:
+    """Function buffers in order, then the temporaries between nests; names made unique."""
+    nests = (*parts.before, parts.kernel, *parts.after)
+    written = {a.buffer for nest in nests for a in accesses(nest.body, {}) if a.store}
+    taken: set[str] = set()
+    tensors: dict[tirx.Var, Tensor] = {}
+    for buffer in (*parts.inputs, *parts.temporaries):
+        name = base = str(buffer.name)
+        while name in taken:
+            name = f"{base}_{len(taken)}"
+        taken.add(name)
+        role: Role = "output" if buffer in written else "input"
+        if buffer in parts.temporaries:
+            role = "intermediate"
+        shape = tuple(_constant(n, name) for n in buffer.shape)
+        tensors[buffer] = Tensor(name, shape, str(buffer.dtype), role)
+    return tensors
+
+
+def _constant(size: ir.Expr, name: str) -> int:
+    if not isinstance(size, tirx.IntImm):
+        raise UnsupportedError(f"tensor {name}: size {size} is not constant")
+    return int(size.value)
+
+
+def _spans(
+    tensor: Tensor, found: Sequence[Access], parts: Split, ranges: Ranges
+) -> tuple[_Span, ...]:
+    return tuple(
+        _span(tensor, axis, [(a.indices[axis], a) for a in found], parts, ranges)
+        for axis in range(len(tensor.shape))
+    )
+
+
+def _span(
+    tensor: Tensor,
+    axis: int,
+    found: Sequence[tuple[Affine | None, Access]],
+    parts: Split,
+    ranges: Ranges,
+) -> _Span:
+    size = tensor.shape[axis]
+    linear = [(index, a) for index, a in found if index is not None]
+    origins = [index.only(parts.grid_vars) for index, _ in linear]
+    if len(linear) < len(found) or any(o.terms != origins[0].terms for o in origins):
+        # an index that moves in two ways with the grid, or that is data: every DPU holds the whole axis
+        if any(a.store for _, a in found):
+            raise ScheduleError(f"tile of {tensor.name}: axis {axis} is written at no affine offset")
+        high = [b[1] for index, _ in linear if (b := index.bounds(ranges)) is not None]
+        stored = max([size, *(h + 1 for h in high)])
+        return _Span(Affine({}, 0), stored, size)
+    inner = [(index - origins[0], a) for index, a in linear]
+    low = min(_known(i.bounds(ranges), tensor)[0] for i, _ in inner)
+    high = max(_known(i.bounds(ranges), tensor)[1] for i, _ in inner)
+    owned = max(_known(upper_bound(i, a.guards, ranges), tensor) for i, a in inner)
+    if any(a.store and _known(lower_bound(i, a.guards, ranges), tensor) > low for i, a in inner):
+        raise ScheduleError(f"tile of {tensor.name}: axis {axis} is not written from its beginning")
+    return _Span(origins[0] + low, high - low + 1, max(owned - low + 1, 1))
+
+
+def _known(value: _T | None, tensor: Tensor) -> _T:
+    if value is None:
+        raise ScheduleError(f"tile of {tensor.name}: a loop without constant extent sets its size")
+    return value
+
+
+def _tile(
+    tensor: Tensor, symbol: str, found: Sequence[Access], spans: Sequence[_Span], parts: Split
+) -> Tile:
+    """The tile's shape, offsets and mode; a tensor that is stored before it is loaded only comes back."""
+    stored, loaded = any(a.store for a in found), any(not a.store for a in found)
+    mode: Mode = "in"
+    if stored:
+        mode = "inout" if loaded and not found[0].store else "out"
+        if mode == "inout" and tensor.role == "output":
+            raise UnsupportedError(f"tensor {tensor.name}: updated in place")
+    tile = Tile(
+        tensor=tensor.name,
+        symbol=symbol,
+        dtype=tensor.dtype,
+        mode=mode,
+        host_shape=tensor.shape or (1,),
+        extent=tuple(s.owned for s in spans) or (1,),
+        padded=storage([s.stored for s in spans], np.dtype(tensor.dtype).itemsize),
+        offset_base=tuple(s.origin.const for s in spans) or (0,),
+        offset_coeffs=tuple(
+            tuple(s.origin.coefficient(v) for v in parts.grid_vars) for s in spans
+        )
+        or ((0,) * len(parts.grid),),
+    )
+    if stored and not _disjoint(tile, parts.grid):
+        raise ScheduleError(f"tile of {tensor.name}: two DPUs write the same element")
+    return tile
+
+
+def _disjoint(tile: Tile, grid: Sequence[int]) -> bool:
+    """No two DPUs' boxes overlap: every grid axis moves the box, and along each tensor axis a step of one
+    grid axis clears all positions of the finer ones."""
+    moving: set[int] = set()
+    for extent, coeffs in zip(tile.extent, tile.offset_coeffs, strict=True):
+        reach = extent
+        for step, axis in sorted((c, j) for j, c in enumerate(coeffs) if c and grid[j] > 1):
+            if step < reach:
+                return False
+            reach = step * (grid[axis] - 1) + reach
+            moving.add(axis)
+    return all(n == 1 or j in moving for j, n in enumerate(grid))
+
+
+def _fit(
+    buffer: tirx.Var, found: Sequence[Access], ranges: Ranges, names: Names
+) -> tirx.Var:
+    """The local buffer with a short name, large enough for what its loops touch without their guards."""
+    shape = []
+    for axis, size in enumerate(buffer.shape):
+        need = int(size)
+        for access in found:
+            index = access.indices[axis]
+            bounds = index.bounds(ranges) if index is not None else (0, need - 1)
+            if index is None or bounds is None:
+                continue
+            low = lower_bound(index, access.guards, ranges)
+            if low is None or low < 0:
+                raise ScheduleError(f"buffer {buffer.name}: axis {axis} is read below its beginning")
+            need = max(need, bounds[1] + 1)
+        shape.append(need)
+    name = names.new(local_name(str(buffer.name)))
+    return tirx.decl_buffer(shape, str(buffer.dtype), name, scope=buffer.scope())
+
+
+def _rebase(
+    body: Stmt, moved: Mapping[tirx.Var, tuple[tirx.Var, tuple[Affine, ...]]], ranges: Ranges
+) -> Stmt:
+    """Replace buffers, and global indices by local ones."""
+
+    def local(buffer: tirx.Var, indices: Sequence[ir.Expr]) -> tuple[tirx.Var, list[ir.Expr]]:
+        target, origin = moved.get(buffer, (buffer, ()))
+        shifted = []
+        for axis, index in enumerate(indices):
+            linear = affine(index, ranges)
+            if axis < len(origin) and linear is not None:
+                shifted.append((linear - origin[axis]).expr(str(index.ty)))
+            elif axis < len(origin) and origin[axis] != Affine({}, 0):
+                shifted.append(tirx.Sub(index, origin[axis].expr(str(index.ty))))
+            else:
+                shifted.append(index)
+        return target, shifted
+
+    def load(node: ir.TensorLoad, mutator: tvm_ffi.StructuralMutator) -> ir.Expr:
+        node = mutator.default_mutate(node) if node.source not in moved else node
+        return tirx.BufferLoad(*local(node.source, [mutator.mutate(i) for i in node.indices]))
+
+    def store(node: tirx.BufferStore, mutator: tvm_ffi.StructuralMutator) -> Stmt:
+        buffer, indices = local(node.buffer, [mutator.mutate(i) for i in node.indices])
+        return tirx.BufferStore(buffer, mutator.mutate(node.value), indices)
+
+    return tvm_ffi.structural_mutate(body, [(ir.TensorLoad, load), (tirx.BufferStore, store)])
+
+
+def _kernel(
+    parts: Split, body: Stmt, moved: Mapping[tirx.Var, tuple[tirx.Var, tuple[Affine, ...]]]
+) -> tirx.PrimFunc:
+    new = [buffer for buffer, _ in moved.values()]
+    mram = [b for b in new if b.scope() == SCOPE_MRAM]
+    local = [b for b in new if b.scope() != SCOPE_MRAM]
+    root = SBlock([], [], [], "root", body, alloc_buffers=local)
+    func = tirx.PrimFunc([*parts.grid_vars, *mram], SBlockRealize([], True, root))
+    attrs = {"global_symbol": "main", "s_tir": True, "atim.grid": list(parts.grid)}
+    for key, value in attrs.items():
+        func = func.with_attr(key, value)
+    return func

@@ -1,0 +1,72 @@
+"""C identifiers from names in the source program: legal, unique, and clear of keywords and of the SDK."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+KEYWORDS = frozenset(
+    """
+    alignas alignof asm auto bool break case char const constexpr continue default do double else enum
+    extern false float for goto if inline int long nullptr register restrict return short signed sizeof
+    static static_assert struct switch thread_local true typedef typeof typeof_unqual union unsigned void
+    volatile while int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t uintptr_t
+    """.split()
+)
+
+# UPMEM SDK headers (defs.h, mram.h, alloc.h, barrier.h, mutex.h, sem.h, ...), its C library, the host
+# interface (dpu.h) and the C library's names that GCC and clang know as built-in.
+RESERVED = frozenset(
+    """
+    me main halt check_stack thread_id_t sysname_t mram_read mram_write DPU_MRAM_HEAP_POINTER NR_TASKLETS
+    NR_THREADS DPU_NR_THREADS STACK_SIZE_DEFAULT BARRIER_INIT barrier_t barrier_wait MUTEX_INIT mutex_lock
+    mutex_unlock mutex_trylock mutex_id_t sem_t sem_take sem_give SEMAPHORE_INIT handshake_notify
+    handshake_wait_for mem_alloc mem_reset mem_alloc_dma buddy_alloc buddy_free buddy_init fsb_alloc
+    perfcounter_config perfcounter_get seqread_get seqread_init seqread_t printf puts putchar memcpy memset
+    memmove memcmp strlen strcpy errno abs labs exit malloc free calloc abort acquire release
+    DPU_ASSERT DPU_FOREACH dpu_alloc dpu_free dpu_load dpu_launch dpu_set_t dpu_copy_to dpu_copy_from
+    j0 j1 jn y0 y1 yn exp log pow sin cos tan sqrt floor ceil round trunc fabs fmin fmax fmod erf gamma
+    index rindex signal time clock div ldiv rand random log2 exp2 log10 tanh sinh cosh isnan isinf
+    unix linux i386 INT32_MIN INT32_MAX NULL EOF stdin stdout stderr
+    tasklet grid_index all_tasklets mram_word prepare finish
+    """.split()
+)
+
+
+class Names:
+    """Gives each thing a name of its own."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+
+    def new(self, wanted: str) -> str:
+        """The nearest free identifier to `wanted`: y.rf -> y_rf, int -> int_, a second x -> x_1."""
+        name = re.sub(r"\W", "_", wanted, flags=re.ASCII) or "v"
+        # a leading underscore belongs to the implementation
+        name = name.lstrip("_") or "v"
+        name = f"v{name}" if name[0].isdigit() else name
+        name = f"{name}_" if name in KEYWORDS or name in RESERVED else name
+        unique, count = name, 0
+        while unique in self._taken:
+            count += 1
+            unique = f"{name}_{count}"
+        self._taken.add(unique)
+        return unique
+
+
+def local_name(name: str) -> str:
+    """A short name for a buffer that TVM named after a memory scope: x_local.wram -> x_wram."""
+    for scope, short in (("local.wram", "wram"), ("shared.wram", "shared"), ("local", "sum")):
+        if name.endswith(f"_{scope}"):
+            base = name[: -len(scope) - 1]
+            # a copy of a copy: keep the last place only
+            return f"{local_root(base)}_{short}"
+    return name
+
+
+def local_root(name: str) -> str:
+    """The tensor behind a chain of copies: y_local.wram -> y."""
+    for scope in ("_local.wram", "_shared.wram", "_local"):
+        if name.endswith(scope):
+            return local_root(name[: -len(scope)])
+    return name
