@@ -22,6 +22,7 @@ __all__ = [
     "SCOPE_TASKLET",
     "STACK_BYTES",
     "TARGETS",
+    "WRAM_RESERVE_BYTES",
     "Target",
 ]
 
@@ -31,6 +32,9 @@ DMA_MAX_BYTES = DpuParams().dma_max_bytes
 # Kernels call at most a multiply or float routine: a few hundred bytes, the rest is margin for
 # spills.
 STACK_BYTES = 1024
+
+# WRAM of the runtime itself: scheduler words, barriers, constants and alignment of the sections.
+WRAM_RESERVE_BYTES = 1024
 
 # Memory scopes of scheduled TIR
 SCOPE_TASKLET = "local.wram"  # one buffer a tasklet, in WRAM

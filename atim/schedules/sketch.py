@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from atim.errors import UsageError
 from atim.schedules.program import Program
+from atim.target import Target
 
 if TYPE_CHECKING:
     from tvm import tirx
@@ -67,6 +68,7 @@ class Sketch:
     roles: Roles
     decisions: tuple[Decision, ...]
     split_reduction: bool
+    target: Target
     resident: tuple[str, ...] = ()
 
     @property

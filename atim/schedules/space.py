@@ -57,7 +57,7 @@ def _elementwise(program: Program, target: Target, resident: tuple[str, ...]) ->
         Decision("cyclic", (0, 1)),
         Decision("even", (1,)),
     )
-    return Sketch("elementwise", program, roles, decisions, False, resident)
+    return Sketch("elementwise", program, roles, decisions, False, target, resident)
 
 
 def _rows(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch:
@@ -65,7 +65,7 @@ def _rows(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch
         program.spatial[-1], _tile_axis(program), None, _grid_axes(program, MAX_GRID_AXES)
     )
     decisions = (*_dpu_decisions(program, roles, target), *_row_decisions(program, roles, target))
-    return Sketch("rows", program, roles, decisions, False, resident)
+    return Sketch("rows", program, roles, decisions, False, target, resident)
 
 
 def _rows_split(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch:
@@ -80,7 +80,7 @@ def _rows_split(program: Program, target: Target, resident: tuple[str, ...]) -> 
         *_row_decisions(program, roles, target),
         Decision("host_threads", HOST_THREADS),
     )
-    return Sketch("rows_split", program, roles, decisions, True, resident)
+    return Sketch("rows_split", program, roles, decisions, True, target, resident)
 
 
 def _row_decisions(program: Program, roles: Roles, target: Target) -> tuple[Decision, ...]:

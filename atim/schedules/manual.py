@@ -1,0 +1,80 @@
+"""Hand schedules in the style of PrIM, expressed as a sketch and decisions on the common road.
+
+PrIM (Gomez-Luna et al., IEEE Access 2022; github.com/CMU-SAFARI/prim-benchmarks): 16 tasklets,
+1024-byte blocks, rows (or elements) only over the DPUs in equal padded slices, the vector re-read
+block by block for every row, element-wise blocks dealt to tasklets in turn. ATiM's artefact adds
+TTV and MMTV in the same manner, the leading axis over DPUs first.
+"""
+
+from __future__ import annotations
+
+from atim.errors import UnsupportedError, UsageError
+from atim.schedules.program import item_bytes
+from atim.schedules.shapes import VECTOR_ROW
+from atim.schedules.sketch import Sketch
+from atim.schedules.space import design_space
+from atim.target import Target
+from atim.workloads import Workload
+
+__all__ = ["BLOCK_BYTES", "TASKLETS", "prim_pieces", "prim_style"]
+
+TASKLETS = 16
+BLOCK_BYTES = 1024
+
+
+def prim_style(
+    workload: Workload, target: Target, dpus: int | None = None
+) -> tuple[Sketch, dict[str, int]]:
+    """The PrIM-like schedule of a named workload on `dpus` DPUs (all of the target by default).
+
+    Raises `UnsupportedError` where the program has no sketch without partial results.
+    """
+    sketches = design_space(workload.func, target, workload.resident)
+    for sketch in sketches:
+        if not sketch.split_reduction:
+            return sketch, _decide(sketch, target, _within(target, dpus))
+    raise UnsupportedError(f"{workload.name}: no schedule in the style of PrIM")
+
+
+def prim_pieces(
+    workload: Workload, target: Target, pieces: int, dpus: int | None = None
+) -> tuple[Sketch, dict[str, int]]:
+    """The PrIM-like inner loop with the reduction cut into column pieces over the DPUs, as in the
+    motivation study of ATiM (ISCA 2025): `dpus / pieces` row groups, tiles of at most one piece.
+
+    Raises `UsageError` unless pieces divides the number of DPUs.
+    """
+    dpus = _within(target, dpus)
+    if pieces < 1 or dpus % pieces:
+        raise UsageError(f"pieces: {pieces} requested, a divisor of {dpus} DPUs needed")
+    if pieces == 1:
+        return prim_style(workload, target, dpus)
+    for sketch in design_space(workload.func, target, workload.resident):
+        if sketch.split_reduction and sketch.roles.piece is not None:
+            decisions = _decide(sketch, target, dpus // pieces)
+            columns = -(-sketch.program.axes[sketch.roles.piece].extent // pieces)
+            decisions |= {"pieces": pieces, "tile": min(decisions["tile"], columns)}
+            return sketch, decisions
+    raise UnsupportedError(f"{workload.name}: no reduction to cut into pieces")
+
+
+def _within(target: Target, dpus: int | None) -> int:
+    dpus = target.dpus if dpus is None else dpus
+    if not 1 <= dpus <= target.dpus:
+        raise UsageError(f"DPUs: {dpus} requested, limit {target.dpus}")
+    return dpus
+
+
+def _decide(sketch: Sketch, target: Target, dpus: int) -> dict[str, int]:
+    """Decisions common to all: DPUs dealt to the leading axes first, blocks of 1024 bytes."""
+    program = sketch.program
+    decisions = dict.fromkeys(sketch.names, 1)
+    for axis in sketch.roles.grid:
+        share = min(program.axes[axis].extent, dpus)
+        decisions[f"dpus_{program.axes[axis].name}"] = share
+        dpus //= share
+    decisions["tasklets"] = min(TASKLETS, target.tasklets)
+    widest = max(item_bytes(o.dtype) for o in program.inputs)
+    decisions["tile"] = max(BLOCK_BYTES // widest, 1)
+    fixed = {"even": 0, "cyclic": 1, "vector": VECTOR_ROW}
+    return decisions | {name: value for name, value in fixed.items() if name in decisions}

@@ -1,0 +1,151 @@
+"""Copies between MRAM and WRAM: how many, how long, and what they occupy, as closed forms.
+
+One `Copy` for each operand of a sketch, over arrays of candidates. It mirrors where `rules` puts
+the `cache_read` and `cache_write` blocks: with the tile, once a tasklet, or once a DPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from atim.schedules.program import Operand
+from atim.schedules.shapes import (
+    VECTOR_BLOCK,
+    VECTOR_RESIDENT,
+    VECTOR_ROW,
+    Shape,
+    ceil_div,
+    round_up,
+)
+from atim.schedules.sketch import Column, Columns, Sketch
+from atim.target import DMA_ALIGN_BYTES, DMA_MAX_BYTES
+
+__all__ = ["Copy", "box_bytes", "copies_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One operand's way between MRAM and WRAM.
+
+    dmas, bytes   DMA instructions and bytes of the busiest tasklet
+    wram          bytes of the buffer: of each tasklet, or of the DPU where `shared` is true
+    misaligned    a DMA would start off an 8-byte address
+    """
+
+    operand: Operand
+    write: bool
+    dmas: Column
+    bytes: Column
+    wram: Column
+    shared: Column
+    misaligned: Column
+
+
+def copies_of(sketch: Sketch, shape: Shape, columns: Columns) -> list[Copy]:
+    """Every operand's copy, inputs first and the output last."""
+    program = sketch.program
+    ones = np.ones_like(shape.tasklets)
+    place = columns.get("vector", ones * VECTOR_ROW)
+    copies = [_read(sketch, shape, operand, place) for operand in program.inputs]
+    row = sketch.roles.row
+    others = [a for a in program.spatial if a != row]
+    extents = [ones] * len(program.axes)
+    extents[row] = shape.task[row]
+    turns = _product(ones, [shape.task[a] for a in others])
+    if sketch.name == "elementwise":
+        extents[row] = shape.tile[row]
+        turns = turns * shape.steps
+    copies.append(_copy(shape, program.output, True, extents, turns, ones * 0))
+    return copies
+
+
+def box_bytes(operand: Operand, extents: list[Column]) -> Column:
+    """Bytes of the box that the operand covers while each axis runs over its extent, rows padded
+    to 8 bytes."""
+    *outer, inner = _box(operand, extents)
+    return _product(round_up(inner * operand.item_bytes, DMA_ALIGN_BYTES), outer)
+
+
+def _read(sketch: Sketch, shape: Shape, operand: Operand, place: Column) -> Copy:
+    """An input: per tile, or per tasklet where it doesn't follow the tile, or resident."""
+    row, tile = sketch.roles.row, sketch.roles.tile
+    ones = np.ones_like(shape.tasklets)
+    if not operand.uses(tile):
+        if sketch.name == "elementwise" or operand.uses(row):
+            return _copy(shape, operand, False, shape.task, ones, ones * 0)
+        resident = place == VECTOR_RESIDENT
+        extents = [np.where(resident, d, t) for d, t in zip(shape.dpu, shape.task, strict=True)]
+        return _copy(shape, operand, False, extents, ones, resident)
+    serial = [a for a in range(len(sketch.program.axes)) if a not in (row, tile)]
+    turns = _product(shape.steps, [shape.task[a] for a in serial])
+    groups = shape.task[row] // shape.block
+    if sketch.name == "elementwise":
+        return _copy(shape, operand, False, shape.tile, turns, ones * 0)
+    if operand.uses(row):
+        return _copy(shape, operand, False, shape.tile, turns * groups, ones * 0)
+    resident = place == VECTOR_RESIDENT
+    extents = [np.where(resident, d, t) for d, t in zip(shape.dpu, shape.tile, strict=True)]
+    turns = np.where(place == VECTOR_BLOCK, turns, turns * groups)
+    return _copy(shape, operand, False, extents, np.where(resident, 1, turns), resident, tile)
+
+
+def _copy(
+    shape: Shape,
+    operand: Operand,
+    write: bool,
+    extents: list[Column],
+    turns: Column,
+    shared: Column,
+    tile: int | None = None,
+) -> Copy:
+    """`turns` copies of the box; shared ones are cut into tiles that the tasklets take in turn."""
+    shared = shared.astype(bool)
+    *outer, inner = _box(operand, extents)
+    rows = _product(np.ones_like(turns), outer)
+    inner_bytes = round_up(inner * operand.item_bytes, DMA_ALIGN_BYTES)
+    piece = inner_bytes
+    if tile is not None:
+        piece = np.where(shared, np.minimum(shape.tile[tile] * operand.item_bytes, piece), piece)
+        piece = round_up(piece, DMA_ALIGN_BYTES)
+    pieces = ceil_div(inner_bytes, piece)
+    pieces = np.where(shared, ceil_div(pieces, shape.tasklets), pieces)
+    dmas = turns * rows * pieces * ceil_div(piece, DMA_MAX_BYTES)
+    return Copy(
+        operand=operand,
+        write=write,
+        dmas=dmas,
+        bytes=turns * rows * pieces * piece,
+        wram=rows * inner_bytes,
+        shared=shared,
+        misaligned=_misaligned(shape, operand, extents),
+    )
+
+
+def _misaligned(shape: Shape, operand: Operand, extents: list[Column]) -> Column:
+    """True where an axis of the contiguous dimension steps by less than 8 bytes between copies."""
+    result = np.zeros_like(shape.tasklets, dtype=bool)
+    for axis, coefficient in enumerate(operand.index[-1]):
+        if coefficient:
+            step = extents[axis] * abs(coefficient) * operand.item_bytes
+            result |= (extents[axis] < shape.task[axis]) & (step % DMA_ALIGN_BYTES != 0)
+    return result
+
+
+def _box(operand: Operand, extents: list[Column]) -> list[Column]:
+    """Elements along each dimension, not beyond the tensor."""
+    sides = []
+    for row, size in zip(operand.index, operand.shape, strict=True):
+        side = np.ones_like(extents[0])
+        for coefficient, extent in zip(row, extents, strict=True):
+            if coefficient:
+                side = side + abs(coefficient) * (extent - 1)
+        sides.append(np.minimum(side, size))
+    return sides
+
+
+def _product(start: Column, factors: list[Column]) -> Column:
+    for factor in factors:
+        start = start * factor
+    return start

@@ -1,0 +1,263 @@
+"""Closed forms of a candidate: what it moves, computes and occupies, without touching TVM.
+
+`verify` compares them with the hardware's limits and the tuner's features are built on them. Costs
+of arithmetic are rounded means of published single-tasklet measurements (350 MHz DPU, values 0..49
+for integer multiply); they only need to rank candidates, the simulator decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from atim.schedules.memory import Copy, box_bytes, copies_of
+from atim.schedules.program import Operand
+from atim.schedules.shapes import Shape, shape_of
+from atim.schedules.sketch import Column, Sketch
+from atim.target import WRAM_RESERVE_BYTES
+
+__all__ = ["TERMS", "Term", "terms_of"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Name, unit and meaning of a closed form."""
+
+    name: str
+    unit: str
+    meaning: str
+
+
+TERMS = (
+    Term("dpus", "DPUs", "used, product of the grid"),
+    Term("pieces", "pieces", "of the reduction over DPUs, 1 without"),
+    Term("tasklets", "tasklets", "used on each DPU"),
+    Term("rows_per_dpu", "elements", "of the row axis on one DPU"),
+    Term("rows_per_tasklet", "elements", "of the row axis on one tasklet"),
+    Term("row_block", "rows", "that share one loaded vector element"),
+    Term("tile", "elements", "of the tile axis in one WRAM tile"),
+    Term("tile_bytes", "B", "of the tile axis in the widest input"),
+    Term("steps", "tiles", "in one row of a DPU (element-wise: in one tasklet's share)"),
+    Term("unroll", "copies", "of the innermost body"),
+    Term("host_threads", "threads", "of the host finish"),
+    Term("work", "body executions", "of the busiest tasklet"),
+    Term("balance", "ratio", "busiest tasklet's work / mean over all tasklets of all DPUs, >= 1"),
+    Term("instructions", "slots", "of the busiest tasklet, estimate"),
+    Term("body_slots", "slots", "per body execution, estimate"),
+    Term("dma_count", "DMAs", "of the busiest tasklet"),
+    Term("dma_bytes", "B", "of the busiest tasklet"),
+    Term("read_bytes", "B", "of these, MRAM to WRAM"),
+    Term("write_bytes", "B", "of these, WRAM to MRAM"),
+    Term("dma_mean_bytes", "B", "per DMA"),
+    Term("wram_bytes", "B", "all buffers, stacks and the runtime's own"),
+    Term("buffer_bytes", "B", "WRAM buffers of one tasklet"),
+    Term("shared_bytes", "B", "WRAM buffers of the DPU"),
+    Term("mram_bytes", "B", "all operands' tiles on one DPU"),
+    Term("iram_words", "instructions", "of the kernel, estimate"),
+    Term("h2d_bytes", "B", "to one DPU, operands that aren't resident"),
+    Term("resident_bytes", "B", "on one DPU, placed before the run"),
+    Term("d2h_bytes", "B", "from one DPU"),
+    Term("h2d_total_bytes", "B", "to all DPUs"),
+    Term("d2h_total_bytes", "B", "from all DPUs"),
+    Term("finish_bytes", "B", "of partial results that the host adds, 0 without"),
+    Term("issue_cycles", "cycles", "issue slots of a DPU, at least 11 an instruction of a tasklet"),
+    Term("dma_cycles", "cycles", "that the DMA engine is busy"),
+    Term("kernel_cycles", "cycles", "larger of both, with the busiest tasklet's own waiting"),
+    Term("misaligned", "flag", "a DMA would not start at a multiple of 8 bytes"),
+)
+
+# Issue slots of one operation by kind of type: int up to 32 bit, int64, float32, float64.
+# Source: cycles / 11 of single-tasklet loops on a DPU (public measurements, SDK 2023.2).
+_KINDS = ("i32", "i64", "f32", "f64")
+_SLOTS = {
+    "add": (1, 2, 62, 91),
+    "sub": (1, 2, 47, 61),
+    "mul": (10, 129, 176, 654),
+    "div": (40, 50, 1028, 2139),
+    "floordiv": (45, 60, 1028, 2139),
+    "floormod": (45, 60, 1028, 2139),
+    "max": (2, 4, 20, 30),
+    "min": (2, 4, 20, 30),
+    "cast": (1, 2, 30, 40),
+    "select": (2, 3, 3, 4),
+}
+_OTHER = (3, 5, 200, 300)
+
+# Code size: what is copied with each unrolled body, and everything around it
+_BODY_WORDS = {"mul": (6, 6, 6, 6)}
+_CALL_WORDS = 5
+_BASE_WORDS = 700
+_COPY_WORDS = 25
+
+# Issue slots around the body
+_SLOTS_PER_DMA = 10
+_SLOTS_PER_LOOP = 2
+_SLOTS_PER_STEP = 8
+_SLOTS_PER_GROUP = 25
+_SLOTS_PROLOGUE = 250
+
+
+def terms_of(sketch: Sketch, matrix: Column) -> dict[str, Floats]:
+    """Every term of every candidate, arrays [n] in the order of `TERMS`."""
+    columns = sketch.columns(matrix)
+    shape = shape_of(sketch, columns)
+    copies = copies_of(sketch, shape, columns)
+    found: dict[str, Column | Floats] = {}
+    found |= _layout(sketch, shape)
+    found |= _memory(sketch, shape, copies)
+    found |= _compute(sketch, shape, copies, found["work"])
+    found |= _transfers(sketch, shape, found["dpus"])
+    found |= _cycles(sketch, shape, found)
+    return {term.name: np.asarray(found[term.name], dtype=np.float64) for term in TERMS}
+
+
+def _layout(sketch: Sketch, shape: Shape) -> dict[str, Column | Floats]:
+    program, row, tile = sketch.program, sketch.roles.row, sketch.roles.tile
+    dpus = _product(shape.grid)
+    work = _product(
+        [np.minimum(n, axis.extent) for n, axis in zip(shape.task, program.axes, strict=True)]
+    )
+    total = prod(axis.extent for axis in program.axes)
+    piece = sketch.roles.piece
+    widest = max((o.item_bytes for o in program.inputs if o.uses(tile)), default=0)
+    return {
+        "dpus": dpus,
+        "pieces": shape.grid[piece] if piece is not None else np.ones_like(dpus),
+        "tasklets": shape.tasklets,
+        "rows_per_dpu": shape.dpu[row],
+        "rows_per_tasklet": shape.task[row],
+        "row_block": shape.block,
+        "tile": shape.tile[tile],
+        "tile_bytes": shape.tile[tile] * widest,
+        "steps": shape.steps,
+        "unroll": shape.unroll,
+        "host_threads": shape.host,
+        "work": work,
+        "balance": work * (dpus * shape.tasklets) / total,
+    }
+
+
+def _memory(sketch: Sketch, shape: Shape, copies: list[Copy]) -> dict[str, Column | Floats]:
+    zero = np.zeros_like(shape.tasklets)
+    buffers = sum((np.where(c.shared, 0, c.wram) for c in copies), zero)
+    shared = sum((np.where(c.shared, c.wram, 0) for c in copies), zero)
+    reads = sum((c.bytes for c in copies if not c.write), zero)
+    writes = sum((c.bytes for c in copies if c.write), zero)
+    dmas = sum((c.dmas for c in copies), zero)
+    operands = (*sketch.program.inputs, sketch.program.output)
+    misaligned = np.zeros_like(zero, dtype=bool)
+    for copy in copies:
+        misaligned |= copy.misaligned
+    stacks = shape.tasklets * sketch.target.stack_bytes
+    return {
+        "dma_count": dmas,
+        "dma_bytes": reads + writes,
+        "read_bytes": reads,
+        "write_bytes": writes,
+        "dma_mean_bytes": (reads + writes) / np.maximum(dmas, 1),
+        "wram_bytes": shape.tasklets * buffers + shared + stacks + WRAM_RESERVE_BYTES,
+        "buffer_bytes": buffers,
+        "shared_bytes": shared,
+        "mram_bytes": sum((box_bytes(o, shape.dpu) for o in operands), zero),
+        "misaligned": misaligned,
+    }
+
+
+def _compute(
+    sketch: Sketch, shape: Shape, copies: list[Copy], work: Column | Floats
+) -> dict[str, Column | Floats]:
+    """Instructions of the busiest tasklet and words of code."""
+    program, row = sketch.program, sketch.roles.row
+    arithmetic = sum(n * _slots(op, dtype) for op, dtype, n in program.operations)
+    each = [_access_slots(o) for o in program.inputs if o.uses(row)]
+    once = [_access_slots(o) for o in program.inputs if not o.uses(row)]
+    lanes = shape.unroll * shape.block
+    body = arithmetic + sum(each) + sum(once) / shape.block + _SLOTS_PER_LOOP / lanes
+    if not program.reduction:
+        body = body + _access_slots(program.output)
+    dmas = sum((c.dmas for c in copies), np.zeros_like(lanes))
+    groups = shape.task[row] // shape.block
+    steps = work / np.maximum(shape.tile[sketch.roles.tile] * shape.block, 1)
+    around = _SLOTS_PROLOGUE + _SLOTS_PER_DMA * dmas + _SLOTS_PER_STEP * steps
+    around = around + _SLOTS_PER_GROUP * groups * bool(program.reduction)
+    code = sum(n * _words(op, dtype) for op, dtype, n in program.operations)
+    words = code + len(each) + 1 + len(once) / shape.block
+    return {
+        "body_slots": body,
+        "instructions": body * work + around,
+        "iram_words": _BASE_WORDS + _COPY_WORDS * len(copies) + lanes * words,
+    }
+
+
+def _transfers(sketch: Sketch, shape: Shape, dpus: Column | Floats) -> dict[str, Column | Floats]:
+    program = sketch.program
+    zero = np.zeros_like(shape.tasklets)
+    moved = [o for o in program.inputs if o.name not in sketch.resident]
+    there = [o for o in program.inputs if o.name in sketch.resident]
+    h2d = sum((box_bytes(o, shape.dpu) for o in moved), zero)
+    d2h = box_bytes(program.output, shape.dpu)
+    finish = zero
+    if sketch.roles.piece is not None:
+        outputs = prod(program.output.shape) * program.output.item_bytes
+        finish = shape.grid[sketch.roles.piece] * outputs
+    return {
+        "h2d_bytes": h2d,
+        "resident_bytes": sum((box_bytes(o, shape.dpu) for o in there), zero),
+        "d2h_bytes": d2h,
+        "h2d_total_bytes": h2d * dpus,
+        "d2h_total_bytes": d2h * dpus,
+        "finish_bytes": finish,
+    }
+
+
+def _cycles(
+    sketch: Sketch, shape: Shape, found: dict[str, Column | Floats]
+) -> dict[str, Column | Floats]:
+    """What bounds the kernel: issue slots, the DMA engine, or one tasklet alone."""
+    chip = sketch.target.chip
+    distance = chip.issue_distance_cycles
+    count, size = found["dma_count"], found["dma_bytes"]
+    alone = distance * found["instructions"]
+    issue = np.maximum(shape.tasklets, distance) * found["instructions"]
+    engine = shape.tasklets * (
+        chip.dma_occupancy_cycles * count + chip.dma_occupancy_cycles_per_byte * size
+    )
+    waiting = alone + chip.dma_read_latency_cycles * count + chip.dma_cycles_per_byte * size
+    return {
+        "issue_cycles": issue,
+        "dma_cycles": engine,
+        "kernel_cycles": np.maximum(np.maximum(issue, engine), waiting),
+    }
+
+
+def _kind(dtype: str) -> int:
+    kind = np.dtype(dtype)
+    wide = kind.itemsize > 4
+    return (2 if kind.kind == "f" else 0) + wide
+
+
+def _slots(op: str, dtype: str) -> int:
+    return _SLOTS.get(op, _OTHER)[_kind(dtype)]
+
+
+def _words(op: str, dtype: str) -> int:
+    """Code of one operation in an unrolled body: a call, or the instructions themselves."""
+    slots = _slots(op, dtype)
+    return min(slots, _BODY_WORDS.get(op, (_CALL_WORDS,) * 4)[_kind(dtype)])
+
+
+def _access_slots(operand: Operand) -> float:
+    """Loads (or stores) of an element: 8 bytes move in one slot."""
+    return max(operand.item_bytes / 8, 0.125)
+
+
+def _product(factors: list[Column]) -> Column:
+    result = factors[0]
+    for factor in factors[1:]:
+        result = result * factor
+    return result
