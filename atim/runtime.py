@@ -137,7 +137,8 @@ def host_times(
     """Modelled seconds of (h2d, d2h, host work); nothing runs.
 
     Every tile is one push or pull of equal slices. The grid index goes to the DPUs once, with the
-    program, and is not counted. The host works on each element of the intermediates once.
+    program, and is not counted. The host works on each element of the intermediates once, with the
+    threads the schedule gave it.
     """
     model = _model(target)
     inward = [t for t in plan.tiles if t.mode != "out" and t.tensor not in resident]
@@ -151,13 +152,13 @@ def host_times(
         plan.finish_args if plan.finish else (),
     ):
         partial = [by_name[n] for n in names if by_name[n].role == "intermediate"]
-        host += sum(_reduction(model, tensor) for tensor in partial)
+        host += sum(_reduction(model, tensor, plan.host_threads) for tensor in partial)
     return h2d, d2h, host
 
 
-def _reduction(model: TransferModel, tensor: Tensor) -> float:
+def _reduction(model: TransferModel, tensor: Tensor, threads: int) -> float:
     elements = int(np.prod(tensor.shape, dtype=np.int64))
-    return model.host_reduce(elements, np.dtype(tensor.dtype).itemsize)
+    return model.host_reduce(elements, np.dtype(tensor.dtype).itemsize, threads)
 
 
 def _model(target: Target) -> TransferModel:
