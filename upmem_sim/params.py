@@ -13,7 +13,7 @@ from typing import Any
 
 __all__ = ["DPU_PRESETS", "FRACTION", "DpuParams", "SystemParams"]
 
-FRACTION = 1 << 16
+FRACTION = 1 << 10
 """Fixed-point denominator of fractional cycles in the core."""
 
 
@@ -91,6 +91,10 @@ class DpuParams:
         0, "slots", "hypothesis", "contradicted: array sum +29 % with 3", 0, 63
     )
 
+    silicon_dma_alignment: bool = _constant(
+        False, "", _SDK, "silicon drops low address bits; by default a misaligned DMA faults", 0, 1
+    )
+
     def __post_init__(self) -> None:
         _check_ranges(self)
         if self.refresh_period_cycles and self.refresh_window_cycles >= self.refresh_period_cycles:
@@ -104,7 +108,7 @@ class DpuParams:
         names = (
             "tasklets iram_instructions wram_bytes mram_bytes issue_distance_cycles "
             "refresh_period_cycles refresh_window_cycles parity_conflict_cycles "
-            "dma_steal_bytes taken_jump_cycles"
+            "dma_steal_bytes taken_jump_cycles silicon_dma_alignment"
         )
         out = {name: int(getattr(self, name)) for name in names.split()}
         for name in (

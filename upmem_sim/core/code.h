@@ -1,0 +1,71 @@
+// A program as the loops read it: the rows as they came, and each row pre-decoded to a handler.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "arith.h"
+#include "isa.h"
+#include "params.h"
+
+namespace upmem {
+
+// Forms that the fast loop has a handler for; every other row is GENERAL and runs in execute().
+// A handler number is op * kForms + form.
+enum Form : uint8_t {
+  RR,       // rd = ra op rb
+  RI,       // rd = ra op imm
+  IR,       // rd = imm op ra (sub only)
+  JUMP_RR,  // the same with a jump on a condition that is a table over the flags
+  JUMP_RI,
+  JNZ_RR,  // with a jump if the result is not zero
+  JNZ_RI,
+  SET_RR,  // rd = condition
+  SET_RI,
+  WIDE_RR,  // zero-extended into a pair
+  WIDE_RI,
+  FORM_COUNT
+};
+inline constexpr uint32_t kForms = 16;
+inline constexpr uint16_t kGeneral = OP_COUNT * kForms;
+
+constexpr uint16_t handler(Op op, Form form) { return static_cast<uint16_t>(op * kForms + form); }
+
+inline constexpr uint8_t kOutside = 255;  // row op: beyond the end of the program
+inline constexpr uint8_t kIllegal = 254;  // row op: not an instruction
+
+// Register file index that swallows writes to "zero".
+inline constexpr uint8_t kTrash = 32;
+
+struct Decoded {
+  uint16_t handler;
+  uint8_t rd, ra, rb, cc;
+  uint16_t target;
+  int32_t imm;
+  // Offset or shift; for JUMP and SET forms the truth table of the condition over flag_index().
+  int32_t off;
+};
+static_assert(sizeof(Decoded) == 16);
+
+// The flags as an index into a condition's truth table; less = sign of the full difference.
+constexpr uint32_t flag_index(bool zero, bool negative, bool carry, bool less, bool old_zero) {
+  return uint32_t{zero} | uint32_t{negative} << 1 | uint32_t{carry} << 2 | uint32_t{less} << 3 |
+         uint32_t{old_zero} << 4;
+}
+
+struct Code {
+  std::vector<Row> rows;         // kIramInstructions, padded with kOutside
+  std::vector<Decoded> decoded;  // one more: the fast loop lands there before the counter wraps
+  std::vector<uint8_t> ends;     // 1: a stop that a tasklet is not meant to be woken from
+  uint32_t size = 0;
+
+  Code(const Row* program, uint32_t count);
+  // Replaces instructions from `index` on (DMA into IRAM).
+  void replace(uint32_t index, const Row* program, uint32_t count);
+
+ private:
+  void load(uint32_t index, const Row* program, uint32_t count);
+  void mark_ends();
+  bool is_end(uint32_t pc) const;
+};
+
+}  // namespace upmem

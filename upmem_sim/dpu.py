@@ -1,0 +1,296 @@
+"""One DPU: a program, its memories, and runs of it, cycle by cycle.
+
+In: a `Program` and `DpuParams`; the host writes symbols or the memory views. Out: `RunResult` with
+each tasklet's cycles split by cause, or a `SimFault`. Timing and its evidence are in `params.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from upmem_sim._core import Code, Exit, Machine
+from upmem_sim._core import run as run_machines
+from upmem_sim.errors import SimError
+from upmem_sim.faults import sim_fault
+from upmem_sim.params import DpuParams
+from upmem_sim.program import MRAM_BASE, Program, Symbol
+
+__all__ = ["DEFAULT_MAX_CYCLES", "DmaCounters", "Dpu", "RunResult", "TaskletCycles", "run_many"]
+
+DEFAULT_MAX_CYCLES = 10**11
+"""Limit of a run unless another is asked for: 286 s of a 350 MHz DPU."""
+
+_ALIASES = {"DPU_MRAM_HEAP_POINTER_NAME": "__sys_used_mram_end"}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskletCycles:
+    """Where the cycles of a run went for one tasklet; the parts add up to `total`.
+
+    issue     its instructions, one cycle each
+    lock      failed attempts at an atomic bit, with the wait until the next attempt
+    pipeline  waiting until it may issue again (11 cycles after the last)
+    slots     could have issued, but other tasklets had the slots
+    dma       waiting for its own transfers
+    asleep    stopped until another tasklet resumed it: barrier, semaphore, handshake
+    idle      not yet booted, or finished
+    """
+
+    instructions: int
+    issue: int
+    lock: int
+    pipeline: int
+    slots: int
+    dma: int
+    asleep: int
+    idle: int
+
+    @property
+    def total(self) -> int:
+        """All of them: the cycles of the run."""
+        waits = self.pipeline + self.slots + self.dma + self.asleep + self.idle
+        return self.issue + self.lock + waits
+
+
+@dataclass(frozen=True, slots=True)
+class DmaCounters:
+    """Transfers of a run. `sizes[i]` counts those of 8 * (i + 1) bytes; reads are MRAM to WRAM."""
+
+    reads: int
+    writes: int
+    read_bytes: int
+    write_bytes: int
+    busy_cycles: int
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """One run of one DPU.
+
+    seconds    cycles over the clock, without the host's launch
+    tasklets   one entry per hardware thread that the parameters give
+    histogram  executions of each instruction, only with `profile=True`
+    """
+
+    cycles: int
+    instructions: int
+    seconds: float
+    tasklets: tuple[TaskletCycles, ...]
+    dma: DmaCounters
+    histogram: NDArray[np.uint64] | None = None
+
+
+_codes: dict[int, Any] = {}
+
+
+def _code_of(program: Program) -> Any:
+    """The pre-decoded program, shared by all DPUs that run it."""
+    key = id(program)
+    if key not in _codes:
+        _codes[key] = Code(program.rows.tobytes())
+        weakref.finalize(program, _codes.pop, key, None)
+    return _codes[key]
+
+
+class Dpu:
+    """A DPU with `program` loaded. Memories start as the program's image, zero elsewhere.
+
+    `wram` and `mram` are writable NumPy uint8 views; host memory is used only for MRAM pages that
+    are touched.
+    """
+
+    def __init__(
+        self, program: Program, params: DpuParams | None = None, *, index: int = 0
+    ) -> None:
+        self.program = program
+        self.params = params if params is not None else DpuParams()
+        self.index = index
+        self._check_size()
+        self.machine = Machine(_code_of(program), self.params.resolved())
+        self._load()
+
+    def _check_size(self) -> None:
+        limits = (
+            ("IRAM instructions", len(self.program.rows), self.params.iram_instructions),
+            ("WRAM bytes", len(self.program.wram), self.params.wram_bytes),
+            (
+                "MRAM bytes",
+                self.program.mram_start + len(self.program.mram),
+                self.params.mram_bytes,
+            ),
+            ("tasklets", self.program.nr_tasklets, self.params.tasklets),
+        )
+        for what, value, limit in limits:
+            if value > limit:
+                raise SimError(f"program needs {value} {what}, limit {limit}")
+
+    def _load(self) -> None:
+        wram, mram = self.program.wram, self.program.mram
+        self.wram[: len(wram)] = np.frombuffer(wram, np.uint8)
+        if mram:
+            start = self.program.mram_start
+            self.mram[start : start + len(mram)] = np.frombuffer(mram, np.uint8)
+        if "CLOCKS_PER_SEC" in self.program.symbols:
+            self.write("CLOCKS_PER_SEC", np.uint32(self.params.clock_mhz * 1e6))
+
+    @property
+    def wram(self) -> NDArray[np.uint8]:
+        """WRAM, writable."""
+        view: NDArray[np.uint8] = self.machine.wram
+        return view
+
+    @property
+    def mram(self) -> NDArray[np.uint8]:
+        """MRAM, writable."""
+        view: NDArray[np.uint8] = self.machine.mram
+        return view
+
+    # ---- symbols
+
+    def _view(self, symbol: str | Symbol, offset: int, size: int) -> NDArray[np.uint8]:
+        """`size` bytes from `offset` of a symbol; one of size 0 reaches to its memory's end."""
+        name = symbol if isinstance(symbol, str) else symbol.name
+        found = self.program.symbols.get(_ALIASES.get(name, name))
+        if isinstance(symbol, Symbol):
+            found = symbol
+        if found is None:
+            raise SimError(f"symbol {name!r}: not in the program")
+        if found.address >= MRAM_BASE << 1 or found.section == "*ABS*":
+            raise SimError(f"symbol {name!r}: in section {found.section}, not a host's memory")
+        in_mram = found.address >= MRAM_BASE
+        memory = self.mram if in_mram else self.wram
+        start = found.address - (MRAM_BASE if in_mram else 0)
+        limit = found.size or len(memory) - start
+        if offset < 0 or size < 0 or offset + size > limit:
+            raise SimError(f"symbol {name!r}: {size} bytes at offset {offset}, limit {limit}")
+        return memory[start + offset : start + offset + size]
+
+    def write(self, symbol: str | Symbol, data: ArrayLike | bytes, offset: int = 0) -> None:
+        """Copies `data` (any array, or bytes) to `offset` bytes into a symbol."""
+        if isinstance(data, bytes | bytearray | memoryview):
+            raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8)
+        else:
+            raw = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        self._view(symbol, offset, raw.size)[:] = raw
+
+    def read(
+        self, symbol: str | Symbol, dtype: DTypeLike = np.uint8, count: int = 1, offset: int = 0
+    ) -> NDArray[Any]:
+        """A copy of `count` items from `offset` bytes into a symbol; 1-D of `dtype`."""
+        kind = np.dtype(dtype)
+        return self._view(symbol, offset, count * kind.itemsize).copy().view(kind)
+
+    # ---- runs
+
+    def run(
+        self, max_cycles: int | None = None, *, profile: bool = False, plain: bool = False
+    ) -> RunResult:
+        """Runs from the boot of tasklet 0 until every tasklet has stopped.
+
+        Memories keep their values from run to run. `profile` counts executions of each instruction;
+        `plain` uses the plain cycle loop, slower and equal to the cycle. Raises SimFault.
+        """
+        self.machine.watch(profile)
+        limit = _limit(max_cycles)
+        self.machine.start()
+        _finish([self], run_machines([self.machine], 1, limit, plain), 1, limit, plain)
+        return self._result(profile)
+
+    def _result(self, profile: bool = False) -> RunResult:
+        cycles = int(self.machine.cycle)
+        return RunResult(
+            cycles=cycles,
+            instructions=int(self.machine.instructions),
+            seconds=cycles / (self.params.clock_mhz * 1e6),
+            tasklets=tuple(
+                _split(self.machine.counters(t), cycles, self.params.issue_distance_cycles)
+                for t in range(self.params.tasklets)
+            ),
+            dma=_dma_counters(self.machine.dma),
+            histogram=self.machine.histogram[: len(self.program.rows)].copy() if profile else None,
+        )
+
+
+def run_many(
+    dpus: Sequence[Dpu], threads: int | None = None, max_cycles: int | None = None
+) -> list[RunResult]:
+    """Runs each DPU from its start, over `threads` threads (default: the processors there are).
+
+    Raises the SimFault of the first DPU, in the order given, that stopped with one.
+    """
+    limit = _limit(max_cycles)
+    threads = threads if threads is not None else len(os.sched_getaffinity(0))
+    if threads < 1:
+        raise ValueError(f"threads: {threads}, limit at least 1")
+    for dpu in dpus:
+        dpu.machine.watch(False)
+        dpu.machine.start()
+    machines = [dpu.machine for dpu in dpus]
+    _finish(dpus, run_machines(machines, threads, limit), threads, limit, False)
+    return [dpu._result() for dpu in dpus]
+
+
+def _limit(max_cycles: int | None) -> int:
+    limit = DEFAULT_MAX_CYCLES if max_cycles is None else max_cycles
+    if limit < 1:
+        raise ValueError(f"max_cycles: {limit}, limit at least 1")
+    return limit
+
+
+def _finish(dpus: Sequence[Dpu], exits: list[Any], threads: int, limit: int, plain: bool) -> None:
+    """Goes on with those that need code decoded, then raises the first fault."""
+    waiting = list(range(len(dpus)))
+    exits = list(exits)
+    while waiting := [i for i in waiting if exits[i] == Exit.IRAM]:
+        for i in waiting:
+            _load_code(dpus[i].machine)
+        again = run_machines([dpus[i].machine for i in waiting], threads, limit, plain)
+        for i, status in zip(waiting, again, strict=True):
+            exits[i] = status
+    for dpu, status in zip(dpus, exits, strict=True):
+        if status == Exit.FAULTED:
+            raise sim_fault(dpu.machine, dpu.program, dpu.params, dpu.index, limit)
+
+
+def _load_code(machine: Any) -> None:
+    """Puts the instructions an `ldmai` fetched into IRAM; meaningless words fault when executed."""
+    from upmem_sim.decoding import decode
+    from upmem_sim.isa import ROW
+    from upmem_sim.rows import to_row
+
+    rows = np.zeros(len(machine.iram_words), ROW)
+    for i, word in enumerate(machine.iram_words):
+        try:
+            rows[i] = to_row(decode(word & (1 << 48) - 1), lambda symbol: 0)
+        except SimError:
+            rows[i]["op"] = 254
+    machine.set_rows(rows.tobytes())
+
+
+def _split(c: dict[str, Any], cycles: int, distance: int) -> TaskletCycles:
+    """Cycles by cause from the core's counters; what is left over waited for a slot."""
+    idle, asleep = c["idle"], c["asleep"]
+    if not c["booted"]:
+        idle = cycles
+    elif not c["running"]:
+        tail = max(0, cycles - c["stopped_at"] - 1)
+        idle, asleep = (idle + tail, asleep) if c["ended"] else (idle, asleep + tail)
+    lock = c["retries"] * distance
+    issue = c["issued"] - c["retries"]
+    pipeline = (issue - c["dmas"] - c["stops"]) * (distance - 1)
+    slots = cycles - issue - lock - pipeline - c["dma"] - asleep - idle
+    if slots < 0:  # stopped by another tasklet, or at a limit, before its wait was over
+        pipeline, slots = pipeline + slots, 0
+    return TaskletCycles(c["issued"], issue, lock, pipeline, slots, c["dma"], asleep, idle)
+
+
+def _dma_counters(c: dict[str, Any]) -> DmaCounters:
+    return DmaCounters(**{**c, "sizes": tuple(c["sizes"])})

@@ -1,0 +1,81 @@
+"""Many DPUs that run one program: data in, one launch, data out.
+
+The code is shared and MRAM pages appear when touched, so thousands of DPUs with little data are
+cheap. Times of host transfers and of the launch itself are in `transfer.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from upmem_sim.dpu import Dpu, RunResult, run_many
+from upmem_sim.params import DpuParams, SystemParams
+from upmem_sim.program import Program, Symbol
+
+__all__ = ["System", "SystemResult"]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemResult:
+    """One launch of all DPUs; `cycles` and `seconds` are those of the slowest."""
+
+    dpus: tuple[RunResult, ...]
+    cycles: int
+    seconds: float
+
+
+class System:
+    """`dpus` DPUs, each with `program` loaded."""
+
+    def __init__(
+        self,
+        program: Program,
+        dpus: int,
+        params: DpuParams | None = None,
+        system: SystemParams | None = None,
+    ) -> None:
+        self.program = program
+        self.system = system if system is not None else SystemParams()
+        if not 1 <= dpus <= self.system.dpus:
+            raise ValueError(f"dpus: {dpus}, limit 1 to {self.system.dpus}")
+        self.dpus = [Dpu(program, params, index=i) for i in range(dpus)]
+
+    def __len__(self) -> int:
+        return len(self.dpus)
+
+    def __getitem__(self, index: int) -> Dpu:
+        return self.dpus[index]
+
+    def __iter__(self) -> Iterator[Dpu]:
+        return iter(self.dpus)
+
+    def scatter(
+        self, symbol: str | Symbol, data: Sequence[ArrayLike] | NDArray[Any], offset: int = 0
+    ) -> None:
+        """Writes data[i] to DPU i."""
+        if len(data) != len(self.dpus):
+            raise ValueError(f"scatter: {len(data)} pieces, limit exactly {len(self.dpus)} DPUs")
+        for dpu, piece in zip(self.dpus, data, strict=True):
+            dpu.write(symbol, piece, offset)
+
+    def broadcast(self, symbol: str | Symbol, data: ArrayLike | bytes, offset: int = 0) -> None:
+        """Writes the same data to every DPU."""
+        for dpu in self.dpus:
+            dpu.write(symbol, data, offset)
+
+    def gather(
+        self, symbol: str | Symbol, dtype: DTypeLike = np.uint8, count: int = 1, offset: int = 0
+    ) -> NDArray[Any]:
+        """Array [dpus, count] of what the symbol holds on each DPU."""
+        return np.stack([dpu.read(symbol, dtype, count, offset) for dpu in self.dpus])
+
+    def run(self, threads: int | None = None, max_cycles: int | None = None) -> SystemResult:
+        """Launches all DPUs over `threads` threads. Raises the SimFault of the first at fault."""
+        results = tuple(run_many(self.dpus, threads, max_cycles))
+        slowest = max(results, key=lambda r: r.cycles)
+        return SystemResult(results, slowest.cycles, slowest.seconds)
