@@ -85,6 +85,8 @@ def canonical(insn: Insn) -> Insn:
         op, args = "sub", ["zero", *args]
     else:
         raise AsmError(f"unknown instruction {insn.op!r}")
+    if op == "call" and len(args) == 2 and isinstance(args[1], str) and target is None:
+        args = [*args, 0]
     cc = CONDITION_SPELLINGS.get(cc, cc) if cc else cc
     if cc == "false" and target is not None:  # a jump form that never jumps is the plain form
         cc = target = None
@@ -103,7 +105,7 @@ def _spell_call(insn: Insn, suffix: str) -> _Spelling | None:
     args = insn.args
     if args[0] != "zero" or (insn.target is None and args[1] == "zero"):
         return None
-    return "jump", args[1:]
+    return "jump", args[1:2] if args[2:] == [0] else args[1:]
 
 
 def _spell_sub(insn: Insn, suffix: str) -> _Spelling | None:
