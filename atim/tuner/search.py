@@ -1,0 +1,248 @@
+"""The evolutionary search over decision vectors, one round at a time.
+
+A round is a pure function of what has been measured so far, the seed and the number of trials: an
+interrupted search continues as if it had not been, and the number of workers changes nothing. Two
+ideas are ATiM's (ISCA 2025): during the first 40 % of the trials designs with and without a split
+reduction are drawn in equal numbers, and the share of random candidates falls from 0.5 to 0.05.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atim.tuner.cost_model import CostModel
+from atim.tuner.proposals import Batch, Candidate, Matrix, Scores, Space, keys, without
+
+__all__ = ["Observation", "Options", "Search"]
+
+BALANCED_SHARE = 0.4  # of the trials, during which both kinds of designs get the same number
+MUTATED = 0.85  # of the children; the others are crossed
+IMPROVEMENT = 1e-3  # relative, below which a better result counts as none
+OPTIMISM = 1.0  # standard deviations by which a candidate may be better than predicted
+NEAR = 2  # grid steps: members of one round are further apart while there are others
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """trials: in all; batch: measured in a round, 0 for a number that suits `trials`.
+
+    patience: trials without improvement after which nothing better is expected, 0 for half of the
+    trials but at least 64. population, generations: of the evolution between two rounds.
+    """
+
+    trials: int = 64
+    seed: int = 0
+    batch: int = 0
+    patience: int = 0
+    population: int = 1024
+    generations: int = 4
+
+    @property
+    def round_size(self) -> int:
+        return self.batch or min(64, max(4, self.trials // 8))
+
+    @property
+    def patience_trials(self) -> int:
+        return self.patience or max(64, self.trials // 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A measured candidate; seconds is infinite when it failed."""
+
+    candidate: Candidate
+    seconds: float
+
+
+class Search:
+    """Proposes what to measure next, and says when to stop."""
+
+    def __init__(self, space: Space, model: CostModel, options: Options) -> None:
+        self.space = space
+        self.model = model
+        self.options = options
+
+    def total(self) -> int:
+        """Trials that can be made: as asked, or the size of the space."""
+        size = self.space.size
+        return self.options.trials if size is None else min(size, self.options.trials)
+
+    def propose(self, history: Sequence[Observation]) -> tuple[list[Candidate], str]:
+        """The next round, or none and the reason why the search is over."""
+        done, options = len(history), self.options
+        if done >= options.trials:
+            return [], "all trials done"
+        if self._stale(history):
+            return [], f"nothing better found in the last {options.patience_trials} trials"
+        rng = np.random.default_rng([options.seed, done])
+        self._learn(history)
+        known = _known(history)
+        pool, fresh = self._pools(rng, history, known)
+        wanted = min(options.round_size, options.trials - done)
+        explored = int(np.floor(wanted * self.epsilon(done) + rng.random()))
+        chosen = self._best(pool, wanted - explored, done, [])
+        taken = known | {(c.sketch, _key(c)) for c in chosen}
+        chosen += self._any(rng, without(fresh, taken), wanted - len(chosen), done)
+        taken = known | {(c.sketch, _key(c)) for c in chosen}
+        chosen += self._best(without(pool, taken), wanted - len(chosen), done, chosen)
+        return chosen, "" if chosen else "the space is exhausted"
+
+    def epsilon(self, done: int) -> float:
+        """Share of random candidates after `done` trials."""
+        return max(0.05, 0.5 - 0.45 * done / (BALANCED_SHARE * self.options.trials))
+
+    def _balanced(self, done: int) -> bool:
+        return done < BALANCED_SHARE * self.options.trials and len(self.space.groups) > 1
+
+    def _stale(self, history: Sequence[Observation]) -> bool:
+        best, since = np.inf, 0
+        for n, observation in enumerate(history):
+            if observation.seconds < best * (1 - IMPROVEMENT):
+                best, since = observation.seconds, n
+        return len(history) - since > self.options.patience_trials
+
+    def _learn(self, history: Sequence[Observation]) -> None:
+        features, estimates, seconds = [], [], []
+        for sketch, matrix, times in _by_sketch(history, len(self.space.sketches)):
+            described, estimated = self.space.describe(sketch, matrix)
+            features.append(described)
+            estimates.append(estimated)
+            seconds.append(times)
+        if features:
+            self.model.fit(*(np.concatenate(parts) for parts in (features, estimates, seconds)))
+
+    def _score(self, sketch: int, matrix: Matrix) -> Scores:
+        mean, deviation = self.model.predict(*self.space.describe(sketch, matrix))
+        return mean - OPTIMISM * deviation
+
+    # --- the population ---
+
+    def _pools(
+        self,
+        rng: np.random.Generator,
+        history: Sequence[Observation],
+        known: set[tuple[int, bytes]],
+    ) -> tuple[Batch, Batch]:
+        """Unmeasured candidates: an evolved population, and a random sample."""
+        everything = self.space.everything
+        if everything is not None:
+            rest = without(everything, known)
+            return rest, rest
+        share = self.options.population // len(self.space.sketches)
+        fresh = [self.space.random(rng, n, share) for n in range(len(self.space.sketches))]
+        parents = self._parents(history)
+        evolved = []
+        for sketch, matrix in enumerate(fresh):
+            start = np.concatenate([parents[sketch], matrix])
+            evolved.append(self._evolve(rng, sketch, start, share))
+        return without(evolved, known), without(fresh, known)
+
+    def _parents(self, history: Sequence[Observation]) -> Batch:
+        """Measured candidates that worked: the best ones of each sketch."""
+        width = [len(sketch.decisions) for sketch in self.space.sketches]
+        parents = [np.empty((0, w), np.int64) for w in width]
+        for sketch, matrix, seconds in _by_sketch(history, len(width)):
+            order = np.argsort(seconds, kind="stable")
+            order = order[np.isfinite(seconds[order])]
+            parents[sketch] = matrix[order[: self.options.population // 8]]
+        return parents
+
+    def _evolve(self, rng: np.random.Generator, sketch: int, start: Matrix, size: int) -> Matrix:
+        """The best of a population after some generations of change and selection."""
+        population, scores = start, self._score(sketch, start)
+        for _ in range(self.options.generations if len(start) else 0):
+            # Rank selection: the best is a parent about twice as often as the median.
+            weights = 1.0 / (10.0 + np.argsort(np.argsort(scores, kind="stable")))
+            picks = rng.choice(len(population), size=size, p=weights / weights.sum())
+            cut = int(size * MUTATED)
+            mutated = self.space.mutate(rng, sketch, population[picks[:cut]])
+            crossed = self.space.cross(rng, population[picks[cut:]])
+            children = self.space.legal(sketch, np.concatenate([mutated, crossed]))
+            present = set(keys(population))
+            children = children[np.array([k not in present for k in keys(children)], bool)]
+            population = np.concatenate([population, children])
+            scores = np.concatenate([scores, self._score(sketch, children)])
+            kept = np.argsort(scores, kind="stable")[:size]
+            population, scores = population[kept], scores[kept]
+        return population
+
+    # --- picking a round out of it ---
+
+    def _best(
+        self, pool: Batch, count: int, done: int, already: Sequence[Candidate]
+    ) -> list[Candidate]:
+        """The `count` most promising, different from each other as long as there are others."""
+        ranked = self._rank(pool, done)
+        chosen: list[Candidate] = []
+        near: list[Candidate] = []
+        for candidate in ranked:
+            if len(chosen) == count:
+                break
+            alike = self._near(candidate, [*already, *chosen])
+            (near if alike else chosen).append(candidate)
+        return chosen + near[: count - len(chosen)]
+
+    def _rank(self, pool: Batch, done: int) -> list[Candidate]:
+        """The promising part of the pool, best first, kinds in turn while they are balanced."""
+        limit = 16 * self.options.round_size
+        lists = []
+        for group in self.space.groups if self._balanced(done) else [range(len(pool))]:
+            rated: list[tuple[float, int, int]] = []
+            for sketch in group:
+                scores = self._score(sketch, pool[sketch])
+                order = np.argsort(scores, kind="stable")[:limit]
+                rated += [(float(scores[n]), sketch, int(n)) for n in order]
+            rated.sort()
+            lists.append([_candidate(s, pool[s][n]) for _, s, n in rated[:limit]])
+        return _in_turn(lists)
+
+    def _near(self, candidate: Candidate, others: Sequence[Candidate]) -> bool:
+        same = [o.values for o in others if o.sketch == candidate.sketch]
+        if not same:
+            return False
+        row = np.array(candidate.values, np.int64)
+        distances = self.space.distances(candidate.sketch, np.array(same, np.int64), row)
+        return bool((distances < NEAR).any())
+
+    def _any(self, rng: np.random.Generator, pool: Batch, count: int, done: int) -> list[Candidate]:
+        """`count` random ones, kinds in turn while they are balanced."""
+        lists = []
+        for group in self.space.groups if self._balanced(done) else [range(len(pool))]:
+            members = [(sketch, n) for sketch in group for n in range(len(pool[sketch]))]
+            order = rng.permutation(len(members))[:count]
+            lists.append([_candidate(s, pool[s][n]) for s, n in (members[i] for i in order)])
+        return _in_turn(lists)[:count]
+
+
+def _candidate(sketch: int, row: NDArray[np.int64]) -> Candidate:
+    return Candidate(sketch, tuple(row.tolist()))
+
+
+def _in_turn(lists: Sequence[Sequence[Candidate]]) -> list[Candidate]:
+    longest = max((len(part) for part in lists), default=0)
+    return [part[n] for n in range(longest) for part in lists if n < len(part)]
+
+
+def _key(candidate: Candidate) -> bytes:
+    return np.array(candidate.values, np.int64).tobytes()
+
+
+def _known(history: Sequence[Observation]) -> set[tuple[int, bytes]]:
+    return {(o.candidate.sketch, _key(o.candidate)) for o in history}
+
+
+def _by_sketch(
+    history: Sequence[Observation], sketches: int
+) -> list[tuple[int, Matrix, NDArray[np.float64]]]:
+    """(sketch, decisions, seconds) of the sketches that were measured."""
+    found = []
+    for sketch in range(sketches):
+        own = [o for o in history if o.candidate.sketch == sketch]
+        if own:
+            matrix = np.array([o.candidate.values for o in own], np.int64)
+            found.append((sketch, matrix, np.array([o.seconds for o in own], np.float64)))
+    return found

@@ -1,0 +1,100 @@
+"""A space with a known optimum that looks like a matrix-vector product on DPUs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from atim.tuner.cost_model import CostModel
+from atim.tuner.proposals import Candidate, Space
+from atim.tuner.search import Observation, Options, Search
+
+FEATURES = ("dpus", "tasklets", "tile", "unroll", "pieces")
+
+
+@dataclass(frozen=True)
+class Choice:
+    name: str
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Toy:
+    name: str
+    decisions: tuple[Choice, ...]
+    split_reduction: bool
+
+    def canonical(self, matrix):
+        # As in the real space: DPUs that have no work are not launched.
+        result = matrix.copy()
+        result[:, 0] = np.minimum(result[:, 0], 1500)
+        return result
+
+
+def _powers(top: int) -> tuple[int, ...]:
+    return tuple(2**n for n in range(top + 1))
+
+
+COMMON = (
+    Choice("dpus", (*_powers(10), 1500, 1600)),
+    Choice("tasklets", (1, 2, 4, 6, 8, 10, 11, 12, 14, 16, 20, 24)),
+    Choice("tile", _powers(9)),
+    Choice("unroll", _powers(5)),
+)
+ROWS = Toy("rows", COMMON, False)
+SPLIT = Toy("split", (*COMMON, Choice("pieces", _powers(6)[1:])), True)
+
+
+def check(sketch, matrix):
+    """At most 1500 DPUs, and WRAM for the tiles of all tasklets."""
+    pieces = matrix[:, 4] if sketch.split_reduction else 1
+    return (matrix[:, 0] * pieces <= 1500) & (matrix[:, 1] * matrix[:, 2] <= 4096)
+
+
+def describe(sketch, matrix):
+    pieces = matrix[:, 4] if sketch.split_reduction else np.ones(len(matrix))
+    columns = [matrix[:, 0] * pieces, matrix[:, 1], matrix[:, 2], matrix[:, 3], pieces]
+    features = np.stack([np.asarray(c, np.float64) for c in columns], axis=1)
+    # A crude estimate, as the real one is: no unrolling, no transfer.
+    return features, np.log(1.0 / features[:, 0] + 1e-3)
+
+
+def seconds(sketch, matrix):
+    dpus, tasklets, tile, unroll = (matrix[:, n].astype(float) for n in range(4))
+    pieces = matrix[:, 4].astype(float) if sketch.split_reduction else np.ones(len(matrix))
+    total = dpus * pieces
+    loop = (6 + 8 / unroll + (unroll > 8) * unroll / 4) * (11 / np.minimum(tasklets, 11))
+    kernel = (loop + 400 / tile * (1 + tasklets / 8)) / total
+    transfer = 6e-3 / pieces + 4e-4 * pieces + 1e-4 * dpus / 1500
+    return kernel + transfer + 1e-3
+
+
+def measure(space: Space, candidates: list[Candidate]) -> list[Observation]:
+    rows = [(c, np.array([c.values], np.int64)) for c in candidates]
+    return [Observation(c, float(seconds(space.sketches[c.sketch], r)[0])) for c, r in rows]
+
+
+def make_space(sketches=(ROWS, SPLIT)) -> Space:
+    return Space(sketches, check, describe)
+
+
+def optimum(space: Space) -> float:
+    assert space.everything is not None
+    return min(seconds(space.sketches[n], m).min() for n, m in enumerate(space.everything))
+
+
+def search(options: Options, space: Space | None = None) -> Search:
+    return Search(space or make_space(), CostModel(FEATURES, "toy"), options)
+
+
+def run(options: Options, space: Space | None = None, stop_after: int | None = None):
+    """(history, reason): propose and measure until the search is over."""
+    finder = search(options, space)
+    history: list[Observation] = []
+    while stop_after is None or len(history) < stop_after:
+        proposed, why = finder.propose(history)
+        if not proposed:
+            return history, why
+        history += measure(finder.space, proposed)
+    return history[:stop_after], "stopped"

@@ -1,0 +1,170 @@
+"""The search finds a known optimum, in the same order whenever it is asked the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from synthetic import (
+    ROWS,
+    SPLIT,
+    Choice,
+    Toy,
+    check,
+    describe,
+    make_space,
+    measure,
+    optimum,
+    run,
+    search,
+    seconds,
+)
+
+from atim.tuner import proposals
+from atim.tuner.proposals import Space
+from atim.tuner.search import Observation, Options
+
+
+@pytest.fixture
+def vast():
+    """The space as it is: too large to be enumerated."""
+    space = make_space()
+    assert space.size is None
+    return space
+
+
+@pytest.fixture(scope="module")
+def known():
+    """The same space, enumerated."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(proposals, "ENUMERABLE", 1 << 17)
+        space = make_space()
+        assert space.size is not None
+    return space
+
+
+@pytest.fixture(scope="module")
+def best(known) -> float:
+    return optimum(known)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_finds_the_optimum_of_a_space_it_can_enumerate(known, best, seed):
+    history, why = run(Options(trials=96, seed=seed), known)
+    assert why == "all trials done"
+    assert min(o.seconds for o in history) <= 1.02 * best
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_finds_the_optimum_of_a_space_it_cannot_enumerate(vast, best, seed):
+    history, _ = run(Options(trials=96, seed=seed), vast)
+    assert min(o.seconds for o in history) <= 1.02 * best
+
+
+def test_beats_random_search(vast, best):
+    rng = np.random.default_rng(0)
+    drawn = [vast.random(rng, n, 48) for n in (0, 1)]
+    random_best = min(seconds(s, m).min() for s, m in zip(vast.sketches, drawn, strict=True))
+    history, _ = run(Options(trials=96), vast)
+    assert min(o.seconds for o in history) < random_best
+
+
+def test_same_seed_same_sequence_and_another_seed_another(vast):
+    first, _ = run(Options(trials=40, seed=5), vast)
+    assert first == run(Options(trials=40, seed=5), vast)[0]
+    assert first != run(Options(trials=40, seed=6), vast)[0]
+
+
+def test_an_interrupted_search_continues_as_if_it_had_not_been(vast):
+    whole, _ = run(Options(trials=40), vast)
+    half, _ = run(Options(trials=40), vast, stop_after=20)
+    # A new process knows nothing but the history.
+    assert search(Options(trials=40), vast).propose(half)[0] == [o.candidate for o in whole[20:25]]
+
+
+def test_nothing_is_measured_twice_and_all_is_legal(vast):
+    history, _ = run(Options(trials=200, patience=200), vast)
+    candidates = [o.candidate for o in history]
+    assert len(set(candidates)) == len(candidates) == 200
+    for candidate in candidates:
+        sketch = vast.sketches[candidate.sketch]
+        row = np.array([candidate.values], np.int64)
+        assert check(sketch, row).all()
+        np.testing.assert_array_equal(sketch.canonical(row), row)
+
+
+def test_the_first_round_holds_the_best_by_the_estimate(known):
+    proposed, _ = search(Options(trials=64), known).propose([])
+    estimates = [describe(known.sketches[n], m)[1].min() for n, m in enumerate(known.everything)]
+    got = [
+        describe(known.sketches[c.sketch], np.array([c.values], np.int64))[1][0] for c in proposed
+    ]
+    assert min(got) == min(estimates)
+
+
+def test_both_kinds_are_drawn_equally_at_first_and_freely_later(vast):
+    history, _ = run(Options(trials=100), vast)
+    early = [o.candidate.sketch for o in history[:40]]
+    assert 16 <= early.count(0) <= 24
+    late = [o.candidate.sketch for o in history[40:]]
+    assert late.count(1) > late.count(0)  # the optimum has a split reduction
+
+
+def test_exploration_falls_from_a_half_to_a_twentieth():
+    finder = search(Options(trials=100))
+    assert finder.epsilon(0) == pytest.approx(0.5)
+    assert finder.epsilon(20) == pytest.approx(0.275)
+    assert finder.epsilon(40) == finder.epsilon(99) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("enumerable", [True, False])
+def test_a_small_space_is_exhausted_and_says_so(monkeypatch, enumerable):
+    if not enumerable:
+        monkeypatch.setattr(proposals, "ENUMERABLE", 0)
+    tiny = Toy(
+        "rows", (Choice("dpus", (1, 1500, 1600)), *(Choice(n, (1, 2)) for n in "abc")), False
+    )
+    space = Space(
+        [tiny],
+        lambda s, m: m[:, 1] * m[:, 3] < 4,
+        lambda s, m: (np.pad(m, ((0, 0), (0, 1))).astype(float), m[:, 0]),
+    )
+    finder = search(Options(trials=64), space)
+    history = []
+    while proposed := finder.propose(history)[0]:
+        history += measure(space, proposed)
+    assert len(history) == 12  # 24 rows, of which 1600 DPUs are 1500 again, less the illegal 4
+    assert finder.propose(history)[1] == "the space is exhausted"
+    if enumerable:
+        assert finder.total() == 12
+
+
+def test_stops_when_nothing_better_is_expected(vast):
+    history, why = run(Options(trials=1000, patience=50), vast)
+    assert why == "nothing better found in the last 50 trials"
+    assert len(history) < 300
+
+
+def test_survives_failures(vast):
+    history = []
+    finder = search(Options(trials=48), vast)
+    while proposed := finder.propose(history)[0]:
+        history += [Observation(c, float("inf")) for c in proposed]
+    assert len(history) == 48
+
+
+def test_a_space_without_legal_candidates_is_exhausted_at_once():
+    space = Space([ROWS, SPLIT], lambda s, m: np.zeros(len(m), bool), describe)
+    assert search(Options(), space).propose([]) == ([], "the space is exhausted")
+
+
+def test_mutation_stays_on_the_grid_and_changes_something():
+    space = make_space()
+    rng = np.random.default_rng(0)
+    parents = space.random(rng, 1, 200)
+    children = space.mutate(rng, 1, parents)
+    for column, decision in enumerate(SPLIT.decisions):
+        assert set(children[:, column].tolist()) <= set(decision.values)
+    assert (children != parents).any(axis=1).mean() > 0.8
+    crossed = space.cross(rng, parents)
+    for column in range(parents.shape[1]):
+        assert set(crossed[:, column].tolist()) <= set(parents[:, column].tolist())
