@@ -29,9 +29,9 @@ __all__ = [
 DMA_ALIGN_BYTES = DpuParams().dma_align_bytes
 DMA_MAX_BYTES = DpuParams().dma_max_bytes
 
-# Kernels call at most a multiply or float routine: a few hundred bytes, the rest is margin for
-# spills.
-STACK_BYTES = 1024
+# Emitted kernels keep their buffers static and call leaf routines only (multiply, float): 512 bytes
+# hold the saved registers and some spills, and leave PrIM's three 1 KB blocks room at 16 tasklets.
+STACK_BYTES = 512
 
 # WRAM of the runtime itself: scheduler words, barriers, constants and alignment of the sections.
 WRAM_RESERVE_BYTES = 1024

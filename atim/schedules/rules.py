@@ -181,6 +181,8 @@ def _split_reduction(
 def _share_copy(s: Schedule, read: Block, sizes: Sizes, tile: int) -> None:
     """All tasklets load a shared operand together, a tile each in turn."""
     last = s.get_loops(read)[-1]
+    if s.get(last).thread_binding is not None:
+        last = s.add_unit_loop(read)  # a single element
     tile = min(int(s.get(last).extent), tile)
     turn, task, element = s.split(last, [None, sizes.tasklets, tile])
     outer = [loop for loop in s.get_loops(read)[:-3] if s.get(loop).thread_binding is None]

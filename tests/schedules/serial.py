@@ -1,9 +1,8 @@
 """Run a scheduled module on the host: the grid and the tasklets as ordinary loops, WRAM as plain
 memory.
 
-Tells whether a schedule means the same as its program, without code generation for DPUs. Outputs
-lie between guard bands, so that a nest writing out of bounds is seen even when the numbers are
-right.
+Tells whether a schedule means the same as its program, without code generation for DPUs. Arrays lie
+between guard bands, so that an access out of bounds is seen even when the numbers are right.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import tvm_ffi
 from tvm import tirx
 from tvm.s_tir import Schedule
 
-GUARD = 64
+GUARD = 256
 _FILL = 0x5A
 
 
@@ -28,9 +27,7 @@ def serial(schedule: Schedule) -> tvm.IRModule:
     flat = Schedule(schedule.mod)
     for block in _blocks(flat):
         for index in range(len(flat.get(block).writes)):
-            if "." in flat.get(block).writes[index].source.scope() or (
-                flat.get(block).writes[index].source.scope() == "local"
-            ):
+            if flat.get(block).writes[index].source.scope() != "global":
                 flat.set_scope(block, index, "global")
     func = flat.mod["main"]
     body = tvm_ffi.structural_mutate(func.body, (tirx.For, loop))
@@ -49,13 +46,19 @@ def run(
 ) -> np.ndarray:
     """Output of the module on the arrays. Fails when a byte of a guard band has changed."""
     module = tvm.compile(serial(schedule), target="llvm")
-    size = int(np.prod(out_shape)) * np.dtype(dtype).itemsize
-    memory = np.full(size + 3 * GUARD + 64, _FILL, dtype=np.uint8)
-    start = GUARD + (-(memory.ctypes.data + GUARD)) % 64
-    view = memory[start : start + size].view(dtype).reshape(out_shape)
-    output = tvm.runtime.from_dlpack(view) if size else view
-    module["main"](*[tvm.runtime.tensor(a) for a in arrays], output)
+    inputs = [_framed(array)[1] for array in arrays]
+    memory, view = _framed(np.zeros(out_shape, dtype))
+    module["main"](*[tvm.runtime.from_dlpack(a) for a in (*inputs, view)])
     result = view.copy()
     view.view(np.uint8).reshape(-1)[:] = _FILL
     assert (memory == _FILL).all(), "a nest wrote outside of its output"
     return result
+
+
+def _framed(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A copy of the array aligned to 64 bytes between guard bands: (all bytes, the copy)."""
+    memory = np.full(array.nbytes + 3 * GUARD, _FILL, dtype=np.uint8)
+    start = GUARD + (-(memory.ctypes.data + GUARD)) % 64
+    view = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    view[...] = array
+    return memory, view
