@@ -95,7 +95,7 @@ def shape_of(sketch: Sketch, columns: Columns) -> Shape:
         block=ones,
         steps=ones,
         unroll=ones,
-        host=columns.get("host_threads", ones),
+        host=_host(sketch, columns, ones),
     )
     for axis in sketch.roles.grid:
         if axis != sketch.roles.row:
@@ -125,22 +125,28 @@ def sizes_of(sketch: Sketch, columns: Columns) -> Sizes:
 
 
 def canonical(sketch: Sketch, matrix: Column) -> Column:
-    """Candidates with requested DPUs, pieces, tasklets, tile and unroll replaced by those used."""
+    """Candidates with requested counts replaced by those used, and with choices that make no
+    difference set to 0: equal schedules become equal rows."""
     columns = sketch.columns(matrix)
-    shape = shape_of(sketch, columns)
-    result = np.array(matrix, dtype=np.int64, copy=True)
+    shape, row = shape_of(sketch, columns), sketch.roles.row
     used = {f"dpus_{sketch.program.axes[a].name}": shape.grid[a] for a in sketch.roles.grid}
     used["tasklets"] = shape.tasklets
     used["tile"] = shape.tile[sketch.roles.tile]
     used["unroll"] = shape.unroll
+    used["row_block"] = shape.block
+    used["host_threads"] = shape.host
     if sketch.roles.piece is not None:
         used["pieces"] = shape.grid[sketch.roles.piece]
-    if "row_block" in sketch.names:
-        used["row_block"] = shape.block
-    for i, name in enumerate(sketch.names):
-        if name in used:
-            result[:, i] = used[name]
-    return result
+    if "cyclic" in columns:
+        used["cyclic"] = np.where((shape.steps == 1) | (shape.tasklets == 1), 0, columns["cyclic"])
+    if "vector" in columns:
+        # one group of rows: nothing to keep the vector for, unless other tasklets share it
+        alone = np.minimum(shape.task[row], sketch.program.axes[row].extent) <= shape.block
+        kept = columns["vector"]
+        kept = np.where(alone & (kept == VECTOR_BLOCK), VECTOR_ROW, kept)
+        alone = alone & (shape.tasklets == 1) & (shape.steps == 1)
+        used["vector"] = np.where(alone, VECTOR_ROW, kept)
+    return np.stack([used.get(name, columns[name]) for name in sketch.names], axis=1)
 
 
 def ceil_div(a: Column, b: Column | int) -> Column:
@@ -164,6 +170,18 @@ def alignment(program: Program, axis: int) -> int:
     return lcm(*steps)
 
 
+def _not_beyond(requested: Column, share: Column) -> Column:
+    """The request where it fits, else the largest power of two that does."""
+    power = np.int64(1) << np.floor(np.log2(share)).astype(np.int64)
+    return np.where(requested > share, power, requested)
+
+
+def _host(sketch: Sketch, columns: Columns, ones: Column) -> Column:
+    """Threads that get a part of the outermost axis of the host finish."""
+    extent = ones * sketch.program.axes[sketch.program.spatial[0]].extent
+    return ceil_div(extent, ceil_div(extent, columns.get("host_threads", ones)))
+
+
 def _dpus(sketch: Sketch, axis: int, columns: Columns) -> Column:
     name = f"dpus_{sketch.program.axes[axis].name}"
     return columns.get(name, np.ones_like(next(iter(columns.values()))))
@@ -184,7 +202,7 @@ def _cut_elementwise(sketch: Sketch, shape: Shape, columns: Columns) -> None:
     extent, even = shape.dpu[row], columns["even"] > 0
     step = alignment(sketch.program, row)
     share = ceil_div(extent, _dpus(sketch, row, columns))
-    unroll = np.minimum(columns["unroll"], round_up(share, step))
+    unroll = _not_beyond(columns["unroll"], share)
     grain = np.lcm(unroll, step)
     per_task = ceil_div(share, columns["tasklets"])
     fitted = round_up(ceil_div(per_task, ceil_div(per_task, columns["tile"])), grain)
@@ -211,7 +229,7 @@ def _cut_reduction(sketch: Sketch, shape: Shape, columns: Columns) -> None:
         span = ceil_div(whole, columns["pieces"])
         shape.dpu[piece] = shape.task[piece] = span
         shape.grid[piece] = ceil_div(whole, span)
-    unroll = np.minimum(columns["unroll"], round_up(share, step))
+    unroll = _not_beyond(columns["unroll"], share)
     grain = np.lcm(unroll, step)
     fitted = round_up(ceil_div(share, ceil_div(share, columns["tile"])), grain)
     size = np.where(even, fitted, round_up(columns["tile"], grain))
@@ -229,7 +247,7 @@ def _cut_rows(sketch: Sketch, shape: Shape, columns: Columns) -> None:
     extent, even = shape.dpu[row], columns["even"] > 0
     step = alignment(sketch.program, row)
     share = ceil_div(extent, _dpus(sketch, row, columns))
-    block = np.minimum(columns["row_block"], round_up(share, step))
+    block = _not_beyond(columns["row_block"], share)
     grain = np.lcm(block, step)
     per_task = round_up(ceil_div(share, columns["tasklets"]), grain)
     tasklets = ceil_div(share, per_task)
