@@ -25,23 +25,18 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 
 
-class Sizes(click.ParamType):
-    """A comma-separated list of positive integers."""
-
-    name = "sizes"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
-        """ "4096,777" -> (4096, 777)."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            sizes = tuple(int(part) for part in str(value).split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not a list of integers such as 4096,777", param, ctx)
-        for size in sizes:
-            if size < 1:
-                self.fail(f"size {size} in {value!r}, at least 1 needed", param, ctx)
-        return sizes
+def sizes(context: click.Context, option: click.Parameter, value: str | None) -> Any:
+    """ "4096,777" -> (4096, 777)."""
+    if value is None:
+        return None
+    try:
+        numbers = tuple(int(part) for part in value.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a list of integers such as 4096,777") from None
+    for number in numbers:
+        if number < 1:
+            raise click.BadParameter(f"size {number} in {value!r}, at least 1 needed")
+    return numbers
 
 
 AT_LEAST_1 = click.IntRange(min=1)
@@ -55,7 +50,7 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("program", metavar="WORKLOAD|FILE.py:FUNCTION")
-@click.option("--shape", type=Sizes(), help="Sizes, e.g. 4096,4096 [default: the workload's]")
+@click.option("--shape", callback=sizes, help="Sizes, e.g. 4096,4096 [default: the workload's]")
 @click.option("--dtype", help="Element type, e.g. int32 [default: the workload's]")
 @click.option("--target", "target_name", default="upmem-v1a", show_default=True, help="Chip")
 @click.option("--dpus", type=int, default=2048, show_default=True, help="DPUs at most")
@@ -139,8 +134,8 @@ def load_program(
         known = ", ".join(workloads.WORKLOADS)
         raise UsageError(f"workload {program!r} is unknown{hint} (known: {known})")
     workload = workloads.get(program, shape, dtype)
-    sizes = "x".join(map(str, workload.shape))
-    return f"{program}-{sizes}-{workload.dtype}", list(workload.args), workload.resident
+    size = "x".join(map(str, workload.shape))
+    return f"{program}-{size}-{workload.dtype}", list(workload.args), workload.resident
 
 
 def _load_function(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +17,9 @@ from typing import Any
 
 from atim.errors import RecordError
 from atim.runtime import Timing
+from atim.tuner.database import FILE_NAME, Database
 
-__all__ = ["Story", "page", "text", "write"]
+__all__ = ["Story", "page", "read", "text", "write"]
 
 PHASES = ("h2d", "kernel", "d2h", "host")
 PHASE_WORDS = {
@@ -62,6 +64,41 @@ class Story:
         if self.baseline is None or self.best is None:
             return None
         return self.baseline[1].total / self.best.total
+
+
+def read(folder: Path) -> Story:
+    """The story of the newest run recorded in a folder; RecordError when there is none."""
+    with Database(folder, write=False) as database:
+        runs = database.runs()
+        if not runs:
+            raise RecordError(f"{folder}: no run recorded")
+        run = runs[-1]
+        records = [r for r in database.records(run.id) if r.status != "pending"]
+    valid = [r for r in records if r.timing is not None]
+    best = min(valid, key=lambda r: r.objective_s, default=None)
+    if run.winner is not None:
+        best = next(r for r in records if r.number == run.winner)
+    return Story(
+        title=f"{run.key.workload} on {run.key.target}",
+        trials=tuple(None if r.timing is None else r.objective_s for r in records),
+        failures=Counter(r.reason for r in records if r.timing is None),
+        baseline=_baseline(run.facts),
+        best=None if best is None or best.timing is None else Timing(*best.timing),
+        sketch="" if best is None else best.sketch,
+        decisions={} if best is None else dict(best.decisions),
+        notes=(
+            f"ended: {run.ended or 'no, interrupted'} (asked for {run.trials} trials)",
+            f"records: {folder / FILE_NAME}",
+            f"plots and page: atim report {folder}",
+        ),
+    )
+
+
+def _baseline(facts: Mapping[str, object]) -> tuple[str, Timing] | None:
+    found = facts.get("baseline")
+    if not isinstance(found, Mapping):
+        return None
+    return str(found["name"]), Timing(*found["timing"])
 
 
 def text(story: Story) -> str:

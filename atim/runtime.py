@@ -24,6 +24,7 @@ from atim.errors import MismatchError, UsageError
 from atim.target import Target
 from atim.toolchain import Artifact
 from upmem_sim import TransferModel
+from upmem_sim.program import MRAM_BASE
 
 __all__ = ["Outcome", "Piece", "Timing", "dpu_classes", "host_times", "run"]
 
@@ -34,7 +35,6 @@ BATCH = 64  # DPUs in memory at a time: each commits only the MRAM pages it touc
 UNWRITTEN = 0xA5  # output tiles start as this, so an element no tasklet wrote is seen
 CANARY = 0x5C
 GUARD_BYTES = 2048  # the largest DMA: what one stray transfer can reach
-MRAM_BASE = 0x0800_0000  # link address of MRAM in the UPMEM ABI
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +264,7 @@ def _run_batch(
 ) -> Sequence[upmem_sim.RunResult]:
     """Load, run and collect some DPUs."""
     plan, program = artifact.sources.plan, artifact.program
-    dpus = [upmem_sim.Dpu(program, artifact.target.chip) for _ in numbers]
+    dpus = [upmem_sim.Dpu(program, artifact.target.chip, index=n) for n in numbers.tolist()]
     images = {t.symbol: mover.pack(t, numbers) for t in plan.tiles if t.mode != "out"}
     words = plan.grid_words()
     guards = _guards(plan, program)
@@ -328,4 +328,15 @@ def _guards(plan: TransferPlan, program: upmem_sim.Program) -> list[tuple[int, i
 
 
 def _counters(result: upmem_sim.RunResult) -> dict[str, int]:
-    return {"cycles": result.cycles, "instructions": result.instructions}
+    """Cycles, instructions, DMA, and the tasklets' cycles summed by cause."""
+    causes = ("issue", "lock", "pipeline", "slots", "dma", "asleep", "idle")
+    waits = {f"{c}_cycles": sum(getattr(t, c) for t in result.tasklets) for c in causes}
+    return waits | {
+        "cycles": result.cycles,
+        "instructions": result.instructions,
+        "dma_reads": result.dma.reads,
+        "dma_writes": result.dma.writes,
+        "dma_read_bytes": result.dma.read_bytes,
+        "dma_write_bytes": result.dma.write_bytes,
+        "dma_busy_cycles": result.dma.busy_cycles,
+    }
