@@ -1,0 +1,91 @@
+"""Assembly text -> `Program`, and single steps of a DPU that prove when an instruction may issue.
+
+steps = Steps(program("lw r0, zero, 0\nadd r0, r0, 1\nend: stop true, end"))
+steps.assert_earliest_issue_at(0)    # blocked in cycle -1, issues in cycle 0
+steps.assert_earliest_issue_at(11)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from upmem_sim.asm import assemble
+from upmem_sim.dpu import Dpu
+from upmem_sim.isa import ROW, Insn, Label, Sym
+from upmem_sim.params import DpuParams
+from upmem_sim.program import Program, Symbol
+from upmem_sim.rows import to_row
+
+
+def rows_of(insns: list[Insn], labels: dict[str, int] | None = None) -> np.ndarray:
+    """Engine rows of instructions whose labels are known."""
+    known = labels or {}
+
+    def resolve(symbol: Sym) -> int:
+        return known[symbol.name] + symbol.addend
+
+    return np.array([to_row(insn, resolve, pc) for pc, insn in enumerate(insns)], ROW)
+
+
+def program(
+    text: str,
+    *,
+    tasklets: int = 1,
+    wram: bytes = b"",
+    mram: bytes = b"",
+    symbols: dict[str, Symbol] | None = None,
+) -> Program:
+    """A program of the first text section, at instruction 0, without start-up code."""
+    unit = assemble(text, "test")
+    items = next(s.insns for s in unit.sections if s.insns)
+    insns: list[Insn] = []
+    labels: dict[str, int] = {}
+    for item in items:
+        if isinstance(item, Label):
+            labels[item.name] = len(insns)
+        else:
+            insns.append(item)
+    lines = [("test.s", pc + 1) for pc in range(len(insns))]
+    rows = rows_of(insns, labels)
+    words = np.zeros(len(rows), np.uint64)
+    return Program(words, rows, wram, mram, symbols or {}, tasklets, lines)
+
+
+def booted(body: str, tasklets: int) -> str:
+    """`body` run by that many tasklets, each booting the next; label `main` starts it."""
+    return f"jgeu id, {tasklets - 1}, main\nboot id, 1\nmain:\n{body}\n"
+
+
+class Steps:
+    """One DPU, advanced an instruction at a time."""
+
+    def __init__(self, loaded: Program, params: DpuParams | None = None) -> None:
+        self.dpu = Dpu(loaded, params)
+        self.machine = self.dpu.machine
+        self.machine.start()
+
+    def probe(self, cycle: int) -> int | None:
+        """The tasklet that issues in `cycle` if nothing issues before; changes nothing."""
+        tasklet, at = self.machine.next_issue()
+        return int(tasklet) if tasklet >= 0 and at == cycle else None
+
+    def issue(self) -> tuple[int, int]:
+        """Executes the next instruction; (tasklet, cycle) of it."""
+        tasklet, at = self.machine.next_issue()
+        assert tasklet >= 0, "no tasklet can issue"
+        self.machine.step()
+        return int(tasklet), int(at)
+
+    def skip(self, instructions: int) -> None:
+        """Executes some instructions, wherever they issue."""
+        for _ in range(instructions):
+            self.issue()
+
+    def assert_earliest_issue_at(self, cycle: int, tasklet: int = 0) -> None:
+        """The tasklet is blocked in cycle - 1 and issues in `cycle`; the instruction executes."""
+        assert self.probe(cycle - 1) is None, f"not blocked in cycle {cycle - 1}"
+        assert self.probe(cycle) == tasklet, f"next issue is {self.machine.next_issue()}"
+        assert self.issue() == (tasklet, cycle)
+
+    def register(self, number: int, tasklet: int = 0) -> int:
+        return int(self.machine.tasklet(tasklet)["registers"][number])
