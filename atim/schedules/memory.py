@@ -80,7 +80,7 @@ def _read(sketch: Sketch, shape: Shape, operand: Operand, place: Column) -> Copy
         return _copy(shape, operand, False, extents, ones, resident)
     serial = [a for a in range(len(sketch.program.axes)) if a not in (row, tile)]
     turns = _product(shape.steps, [shape.task[a] for a in serial])
-    groups = shape.task[row] // shape.block
+    groups = ceil_div(np.minimum(shape.task[row], sketch.program.axes[row].extent), shape.block)
     if sketch.name == "elementwise":
         return _copy(shape, operand, False, shape.tile, turns, ones * 0)
     if operand.uses(row):
