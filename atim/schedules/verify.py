@@ -92,15 +92,20 @@ def _needs(
     target: Target,
 ) -> dict[int, tuple[npt.NDArray[np.float64], int]]:
     """Rule -> (needed [n], limit)."""
-    wrong = np.zeros_like(terms["dpus"])
+
+    def requested(name: str) -> npt.NDArray[np.float64]:
+        return columns[name].astype(np.float64) if name in columns else ones
+
+    ones = np.ones_like(terms["dpus"])
+    wrong = np.zeros_like(ones)
     for name, column in columns.items():
         wrong += (column < _lowest(name)) | (column > SWITCHES.get(name, 2**31 - 1))
     return {
         _DECISION: (wrong, 0),
-        _TASKLETS: (columns["tasklets"].astype(np.float64), target.tasklets),
+        _TASKLETS: (requested("tasklets"), target.tasklets),
         _DPUS: (terms["dpus"], target.dpus),
         _BLOCK: (terms["row_block"], MAX_ROW_BLOCK),
-        _THREADS: (terms["host_threads"], MAX_HOST_THREADS),
+        _THREADS: (requested("host_threads"), MAX_HOST_THREADS),
         _WRAM: (terms["wram_bytes"], target.wram_bytes),
         _MRAM: (terms["mram_bytes"], target.mram_bytes),
         _IRAM: (terms["iram_words"], target.iram_instructions),
