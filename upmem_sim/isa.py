@@ -26,20 +26,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-try:
-    from upmem_sim._core import CONDITIONS as _CONDITIONS
-    from upmem_sim._core import OPS as _OPS
-except ImportError:  # until the extension builds
-    _OPS = """add addc sub subc rsub rsubc and or xor nand nor nxor andn orn lsl lsr asr rol ror
-        lsl1 lsr1 lslx lsrx lsl1x lsr1x lsl_add lsl_sub lsr_add rol_add clz clo cls cao extsb
-        extsh extub extuh cmpb4 sats hash mul_sl_sl mul_sl_sh mul_sh_sl mul_sh_sh mul_sl_ul
-        mul_sl_uh mul_sh_ul mul_sh_uh mul_ul_ul mul_ul_uh mul_uh_ul mul_uh_uh mul_step div_step
-        movd swapd lbs lbu lhs lhu lw ld sb sh sw sd sb_id sh_id sw_id sd_id ldma ldmai sdma
-        acquire release boot resume read_run clr_run stop time time_cfg call fault tell
-        nop""".split()
-    _CONDITIONS = """false true z nz xz xnz pl mi max nmax sz snz spl smi ov nov c nc nc5 nc6 nc7
-        nc8 nc9 nc10 nc11 nc12 nc13 nc14 ltu geu lts ges les gts leu gtu xles xgts xleu xgtu e o
-        nsh32 sh32 se so small large""".split()
+from upmem_sim._core import CONDITIONS as _CONDITIONS
+from upmem_sim._core import OPS as _OPS
 
 # Numbers in a row are positions in these lists; core/isa.def is their only source.
 OPS: tuple[str, ...] = tuple(_OPS)
@@ -64,7 +52,6 @@ ROW = np.dtype(
 SET, JUMP, SIGNED, UNSIGNED, BIG, RIR = 1, 2, 4, 8, 16, 32
 NO_REG = 24
 USE_IMM = 255
-IRAM_INSNS = 4096
 
 SPECIAL = {"zero": 24, "one": 25, "lneg": 26, "mneg": 27, "id": 28, "id2": 29, "id4": 30, "id8": 31}
 GENERAL = {f"r{i}": i for i in range(24)}

@@ -10,16 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from upmem_sim.errors import LinkError
-from upmem_sim.isa import IRAM_INSNS
 from upmem_sim.objfile import Section
+from upmem_sim.params import DpuParams
 from upmem_sim.program import ATOMIC_BASE, MRAM_BASE
 
-WRAM_BYTES = 1 << 16
-MRAM_BYTES = 1 << 26
-ATOMIC_BITS = 256
+_CHIP = DpuParams()
+IRAM_INSNS = _CHIP.iram_instructions
+WRAM_BYTES = _CHIP.wram_bytes
+MRAM_BYTES = _CHIP.mram_bytes
+ATOMIC_BITS = _CHIP.atomic_bits
+MAX_TASKLETS = _CHIP.tasklets
 ATOMIC_RESERVED = 200  # bits that the run time reaches by hash
 IMMEDIATE_END = 2048  # reach of the 12-bit offset of stores of constants
-MAX_TASKLETS = 24
 NULL_BYTES = 8
 CACHE_BYTES = 8  # per tasklet, for MRAM variables used directly
 STACK_TABLE = "__sys_thread_stack_table_ptr"

@@ -29,9 +29,9 @@ class Symbol:
     section: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
-    """A program ready to load.
+    """A program ready to load; two programs are equal only if they are the same object.
 
     words       uint64[n]: encoded instructions, 48 bits each
     rows        ROW[n]: the same instructions as the engine wants them
