@@ -212,11 +212,18 @@ class Database:
             for n, key, trials, ended, winner, facts in rows
         ]
 
-    def end(self, run: int, why: str, winner: int | None, facts: Mapping[str, object]) -> None:
+    def end(self, run: int, why: str, winner: int | None) -> None:
+        """Store why the search ended, and the trial that was verified as a whole."""
         with self._told():
             self._connection.execute(
-                "UPDATE runs SET ended = ?, winner = ?, facts = ? WHERE id = ?",
-                (why, winner, json.dumps(facts), run),
+                "UPDATE runs SET ended = ?, winner = ? WHERE id = ?", (why, winner, run)
+            )
+
+    def note(self, run: int, facts: Mapping[str, object]) -> None:
+        """Store figures for the report, in place of those stored before."""
+        with self._told():
+            self._connection.execute(
+                "UPDATE runs SET facts = ? WHERE id = ?", (json.dumps(facts), run)
             )
 
     # --- trials ---

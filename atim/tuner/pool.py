@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Any
@@ -73,7 +73,7 @@ class Pool:
 
     def run(
         self, tasks: Sequence[Any], *, time_limit_s: float | None = None
-    ) -> Iterator[tuple[int, Reply]]:
+    ) -> Generator[tuple[int, Reply], None, None]:
         """Yield (index, reply) for every task, as they end. AtimError when builders can't start."""
         limit = time_limit_s or self._time_limit_s
         waiting = deque(range(len(tasks)))

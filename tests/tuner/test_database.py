@@ -34,7 +34,8 @@ def test_records_come_back_as_they_went_in(tmp_path):
         db.finish(run, done(0))
         failed = replace(pending(1), status="failed", reason="timeout", message="60 s", wall_s=60.0)
         db.finish(run, failed)
-        db.end(run, "all trials done", 0, {"baseline_s": 0.5})
+        db.note(run, {"baseline_s": 0.5})
+        db.end(run, "all trials done", 0)
     with Database(tmp_path, write=False) as db:
         (stored,) = db.runs()
         assert (stored.key, stored.trials, stored.winner) == (KEY, 4, 0)
