@@ -28,7 +28,7 @@ RESERVED = frozenset(
     j0 j1 jn y0 y1 yn exp log pow sin cos tan sqrt floor ceil round trunc fabs fmin fmax fmod erf gamma
     index rindex signal time clock div ldiv rand random log2 exp2 log10 tanh sinh cosh isnan isinf
     unix linux i386 INT32_MIN INT32_MAX NULL EOF stdin stdout stderr
-    tasklet grid_index all_tasklets mram_word prepare finish
+    tasklet grid_index all_tasklets mram_word wram wram_of unused prepare finish
     """.split()
 )
 

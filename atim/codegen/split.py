@@ -111,7 +111,9 @@ def _peel_grid(stmt: Stmt) -> tuple[list[tuple[tirx.Var, int]], Stmt]:
             tags.add(tag)
             grid.append((stmt.loop_var, int(stmt.extent)))
         elif int(stmt.extent) != 1:
-            raise ScheduleError(f"kernel: loop {stmt.loop_var.name} lies outside the blockIdx loops")
+            raise ScheduleError(
+                f"kernel: loop {stmt.loop_var.name} lies outside the blockIdx loops"
+            )
         stmt = substitute(stmt.body, {} if tag else {stmt.loop_var: stmt.min})
     units = {var: tirx.IntImm("int32", 0) for var, extent in grid if extent == 1}
     return grid, substitute(stmt, units)
@@ -143,7 +145,10 @@ class _Dissolver:
         self._rows = (
             (tirx.Var, lambda v, mut: self.units.get(v, v)),
             (ir.TensorLoad, self._load),
-            ((tirx.And, tirx.LT, tirx.LE, tirx.GT, tirx.GE), lambda e, mut: self._condition(e, mut)),
+            (
+                (tirx.And, tirx.LT, tirx.LE, tirx.GT, tirx.GE),
+                lambda e, mut: self._condition(e, mut),
+            ),
         )
 
     def stmt(self, stmt: Stmt) -> Stmt | None:
@@ -171,7 +176,9 @@ class _Dissolver:
 
     def _loop(self, loop: For) -> Stmt | None:
         if not isinstance(loop.extent, tirx.IntImm):
-            raise UnsupportedError(f"loop {loop.loop_var.name}: extent {loop.extent} is not constant")
+            raise UnsupportedError(
+                f"loop {loop.loop_var.name}: extent {loop.extent} is not constant"
+            )
         extent = int(loop.extent)
         if extent == 1:
             self.units[loop.loop_var] = self.index(loop.min)

@@ -86,7 +86,8 @@ class TransferPlan:
     int32 array (an even number of words, see `grid_words`) that takes the grid index, None if the
     kernel does not look at it. `prepare` and `finish` name the host functions that run before the
     transfers and after them, None if there is nothing to do; their tensors are `prepare_args` and
-    `finish_args` (see `Sources` for the C signatures).
+    `finish_args` (see `Sources` for the C signatures). `host_threads` is the extent of the schedule's
+    parallel host loops: as many threads can share them.
     """
 
     grid: tuple[int, ...]
@@ -97,6 +98,7 @@ class TransferPlan:
     prepare_args: tuple[str, ...] = ()
     finish: str | None = None
     finish_args: tuple[str, ...] = ()
+    host_threads: int = 1
 
     @property
     def dpus(self) -> int:
@@ -233,7 +235,9 @@ def _span(
     if len(linear) < len(found) or any(o.terms != origins[0].terms for o in origins):
         # an index that moves in two ways with the grid, or that is data: every DPU holds the whole axis
         if any(a.store for _, a in found):
-            raise ScheduleError(f"tile of {tensor.name}: axis {axis} is written at no affine offset")
+            raise ScheduleError(
+                f"tile of {tensor.name}: axis {axis} is written at no affine offset"
+            )
         high = [b[1] for index, _ in linear if (b := index.bounds(ranges)) is not None]
         stored = max([size, *(h + 1 for h in high)])
         return _Span(Affine({}, 0), stored, size)
@@ -271,9 +275,7 @@ def _tile(
         extent=tuple(s.owned for s in spans) or (1,),
         padded=storage([s.stored for s in spans], np.dtype(tensor.dtype).itemsize),
         offset_base=tuple(s.origin.const for s in spans) or (0,),
-        offset_coeffs=tuple(
-            tuple(s.origin.coefficient(v) for v in parts.grid_vars) for s in spans
-        )
+        offset_coeffs=tuple(tuple(s.origin.coefficient(v) for v in parts.grid_vars) for s in spans)
         or ((0,) * len(parts.grid),),
     )
     if stored and not _disjoint(tile, parts.grid):
@@ -295,9 +297,7 @@ def _disjoint(tile: Tile, grid: Sequence[int]) -> bool:
     return all(n == 1 or j in moving for j, n in enumerate(grid))
 
 
-def _fit(
-    buffer: tirx.Var, found: Sequence[Access], ranges: Ranges, names: Names
-) -> tirx.Var:
+def _fit(buffer: tirx.Var, found: Sequence[Access], ranges: Ranges, names: Names) -> tirx.Var:
     """The local buffer with a short name, large enough for what its loops touch without their guards."""
     shape = []
     for axis, size in enumerate(buffer.shape):
@@ -309,7 +309,9 @@ def _fit(
                 continue
             low = lower_bound(index, access.guards, ranges)
             if low is None or low < 0:
-                raise ScheduleError(f"buffer {buffer.name}: axis {axis} is read below its beginning")
+                raise ScheduleError(
+                    f"buffer {buffer.name}: axis {axis} is read below its beginning"
+                )
             need = max(need, bounds[1] + 1)
         shape.append(need)
     name = names.new(local_name(str(buffer.name)))

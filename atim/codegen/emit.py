@@ -1,0 +1,347 @@
+"""TIR expressions and statements -> C text, with the exact meaning TIR gives them.
+
+A dialect (kernel_c.Dpu, host_c.Host) says how buffers are addressed and which functions exist; everything
+common to both is here: one table for types, one for operators, one for the small functions that C lacks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import tvm_ffi
+from tvm import ir, tirx
+from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
+
+from atim.codegen.affine import Ranges, affine
+from atim.codegen.names import Names
+from atim.errors import UnsupportedError
+
+C_TYPES = {
+    "int8": "int8_t",
+    "int16": "int16_t",
+    "int32": "int32_t",
+    "int64": "int64_t",
+    "uint8": "uint8_t",
+    "uint16": "uint16_t",
+    "uint32": "uint32_t",
+    "uint64": "uint64_t",
+    "float32": "float",
+    "float64": "double",
+    "bool": "bool",
+}
+
+# C precedence; higher binds tighter
+PRIMARY, UNARY, PRODUCT, SUM, SHIFT, ORDER, EQUAL, BIT, AND, OR, CHOICE = range(15, 4, -1)
+
+# TIR class -> (C operator, precedence)
+BINARY = {
+    tirx.Add: ("+", SUM),
+    tirx.Sub: ("-", SUM),
+    tirx.Mul: ("*", PRODUCT),
+    tirx.Div: ("/", PRODUCT),
+    tirx.Mod: ("%", PRODUCT),
+    tirx.LT: ("<", ORDER),
+    tirx.LE: ("<=", ORDER),
+    tirx.GT: (">", ORDER),
+    tirx.GE: (">=", ORDER),
+    tirx.EQ: ("==", EQUAL),
+    tirx.NE: ("!=", EQUAL),
+    tirx.And: ("&&", AND),
+    tirx.Or: ("||", OR),
+}
+
+# TIR intrinsic -> (C operator, precedence)
+BINARY_CALLS = {
+    "tirx.bitwise_and": ("&", BIT),
+    "tirx.bitwise_or": ("|", BIT),
+    "tirx.bitwise_xor": ("^", BIT),
+    "tirx.shift_left": ("<<", SHIFT),
+    "tirx.shift_right": (">>", SHIFT),
+}
+
+WRAPPING = (tirx.Add, tirx.Sub, tirx.Mul)
+NARROW = ("int8", "int16", "uint8", "uint16")
+BUILTIN_FLOAT = {"float32": "f", "float64": ""}
+
+# functions that C lacks; {T} is the C type, {N} the type's name in the function's name
+HELPERS = {
+    "min": "static inline {T} min_{N}({T} a, {T} b) {{\n    return a < b ? a : b;\n}}\n",
+    "max": "static inline {T} max_{N}({T} a, {T} b) {{\n    return a > b ? a : b;\n}}\n",
+    "floordiv": (
+        "/* quotient rounded towards minus infinity */\n"
+        "static inline {T} floordiv_{N}({T} a, {T} b) {{\n"
+        "    return ({T})(a / b - (a % b != 0 && (a < 0) != (b < 0)));\n}}\n"
+    ),
+    "floormod": (
+        "/* remainder with the divisor's sign */\n"
+        "static inline {T} floormod_{N}({T} a, {T} b) {{\n"
+        "    const {T} rest = ({T})(a % b);\n"
+        "    return ({T})(rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest);\n}}\n"
+    ),
+    "abs": "static inline {T} abs_{N}({T} a) {{\n    return ({T})(a < 0 ? -a : a);\n}}\n",
+}
+
+
+def dtype_of(expr: ir.Expr) -> str:
+    return str(expr.ty)
+
+
+def c_type(dtype: str) -> str:
+    if dtype not in C_TYPES:
+        raise UnsupportedError(f"type {dtype}: known are {', '.join(C_TYPES)}")
+    return C_TYPES[dtype]
+
+
+class Emitter:
+    """Prints statements line by line. Subclasses are the dialects."""
+
+    index_type = "int32_t"
+    unroll = "#pragma unroll"
+    where = "the kernel"
+    functions: dict[str, str] = {}
+
+    def __init__(self, names: Names, ranges: Ranges) -> None:
+        self.names, self.ranges = names, ranges
+        self.text: dict[tirx.Var, str] = {}
+        self.helpers: dict[str, str] = {}
+        self.lines: list[str] = []
+        self.depth = 1
+
+    # dialect ---------------------------------------------------------------------------------
+
+    def element(self, buffer: tirx.Var, indices: Sequence[ir.Expr]) -> str:
+        """C lvalue of one element."""
+        raise NotImplementedError
+
+    def load(self, buffer: tirx.Var, indices: Sequence[ir.Expr]) -> str:
+        return self.element(buffer, indices)
+
+    def store(self, buffer: tirx.Var, indices: Sequence[ir.Expr], value: ir.Expr) -> None:
+        """One assignment; `x[i] = x[i] + e` is written `x[i] += e`."""
+        target = self.element(buffer, indices)
+        dtype = str(buffer.dtype)
+        kind = type(value)
+        if kind in WRAPPING and isinstance(value.a, ir.TensorLoad) and dtype_of(value) == dtype:
+            same = value.a.source.same_as(buffer) and all(
+                tvm_ffi.structural_equal(a, b) for a, b in zip(value.a.indices, indices, strict=True)
+            )
+            if same:
+                text = self.stored(value.b, dtype)
+                self.line(f"{target} {BINARY[kind][0]}= {text};")
+                return
+        self.line(f"{target} = {self.stored(value, dtype)};")
+
+    def call(self, expr: ir.Call) -> tuple[str, int]:
+        raise UnsupportedError(f"function {expr.op.name}: not available in {self.where}")
+
+    # statements ------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text if text and text[0] != "#" else text)
+
+    def pragma(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def block(self, head: str, body: Stmt) -> None:
+        self.line(head + " {")
+        self.depth += 1
+        self.stmt(body)
+        self.depth -= 1
+        self.line("}")
+
+    def stmt(self, stmt: Stmt) -> None:
+        if isinstance(stmt, SeqStmt):
+            for part in stmt.seq:
+                self.stmt(part)
+        elif isinstance(stmt, For):
+            self.loop(stmt)
+        elif isinstance(stmt, IfThenElse):
+            self.block(f"if ({self.expr(stmt.condition)})", stmt.then_case)
+            if stmt.else_case is not None:
+                self.lines[-1] += " else {"
+                self.depth += 1
+                self.stmt(stmt.else_case)
+                self.depth -= 1
+                self.line("}")
+        elif isinstance(stmt, tirx.BufferStore):
+            self.store(stmt.buffer, list(stmt.indices), stmt.value)
+        elif isinstance(stmt, tirx.Evaluate):
+            if isinstance(stmt.value, ir.Call):
+                self.line(f"{self.expr(stmt.value)};")
+        else:
+            raise UnsupportedError(f"statement: {type(stmt).__name__} has no C form")
+
+    def loop(self, loop: For) -> None:
+        constant = isinstance(loop.extent, tirx.IntImm)
+        limit = self.expr(loop.extent)
+        if not constant:
+            end = self.names.new(f"{loop.loop_var.name}_end")
+            self.line(f"const {self.index_type} {end} = {limit};")
+            limit = end
+        name = self.variable(loop.loop_var)
+        if loop.kind == ForKind.UNROLLED and constant:
+            self.pragma(self.unroll)
+        self.block(f"for ({self.index_type} {name} = 0; {name} < {limit}; {name}++)", loop.body)
+
+    def variable(self, var: tirx.Var) -> str:
+        if var not in self.text:
+            self.text[var] = self.names.new(str(var.name))
+        return self.text[var]
+
+    # expressions -----------------------------------------------------------------------------
+
+    def expr(self, expr: ir.Expr, least: int = 0) -> str:
+        """C text, in parentheses if it binds weaker than `least`."""
+        text, precedence = self.term(expr)
+        return f"({text})" if precedence < least else text
+
+    def stored(self, expr: ir.Expr, dtype: str) -> str:
+        """The value where it is converted to `dtype` anyway: narrow arithmetic needs no cast of its own."""
+        if type(expr) in WRAPPING and dtype_of(expr) == dtype and dtype in NARROW:
+            return self._binary(expr)[0]
+        return self.expr(expr)
+
+    def term(self, expr: ir.Expr) -> tuple[str, int]:
+        kind = type(expr)
+        if kind is tirx.Var:
+            return self.variable(expr), PRIMARY
+        if kind is tirx.IntImm:
+            return integer(int(expr.value), dtype_of(expr))
+        if kind is tirx.FloatImm:
+            return floating(float(expr.value), dtype_of(expr))
+        if kind is ir.TensorLoad:
+            return self.load(expr.source, list(expr.indices)), PRIMARY
+        if kind in BINARY:
+            text, precedence = self._binary(expr)
+            dtype = dtype_of(expr)
+            if kind in WRAPPING and dtype in NARROW:
+                return f"({c_type(dtype)})({text})", UNARY
+            return text, precedence
+        return self._other(expr)
+
+    def _other(self, expr: ir.Expr) -> tuple[str, int]:
+        kind = type(expr)
+        if kind in (tirx.FloorDiv, tirx.FloorMod):
+            return self._floor(expr)
+        if kind in (tirx.Min, tirx.Max):
+            name = self.helper("min" if kind is tirx.Min else "max", dtype_of(expr))
+            return f"{name}({self.expr(expr.a)}, {self.expr(expr.b)})", PRIMARY
+        if kind is tirx.Not:
+            return f"!{self.expr(expr.a, UNARY)}", UNARY
+        if kind is tirx.Select:
+            return self._choice(expr.condition, expr.true_value, expr.false_value)
+        if kind is tirx.Cast:
+            return self._cast(expr)
+        if kind is ir.Call:
+            return self._call(expr)
+        raise UnsupportedError(f"expression: {kind.__name__} has no C form in {self.where}")
+
+    def _binary(self, expr: ir.Expr) -> tuple[str, int]:
+        operator, precedence = BINARY[type(expr)]
+        if type(expr) is tirx.Mul and dtype_of(expr) == "uint16":
+            # 65535 * 65535 overflows the int that C would promote to
+            return f"(uint32_t){self.expr(expr.a, UNARY)} * {self.expr(expr.b, UNARY)}", PRODUCT
+        return self._infix(expr.a, operator, expr.b, precedence)
+
+    def _infix(
+        self, a: ir.Expr, operator: str, b: ir.Expr, precedence: int
+    ) -> tuple[str, int]:
+        left = right = precedence
+        if operator not in ("+", "*", "&&", "||"):
+            right = precedence + 1
+        if "float" in dtype_of(a) or operator in ("*", "+"):
+            # float arithmetic isn't associative, and a * (b / c) differs from a * b / c
+            right = precedence + 1
+        if precedence in (SHIFT, BIT, EQUAL, ORDER, OR):
+            # compilers warn about mixing these without parentheses
+            left = right = UNARY if precedence in (SHIFT, BIT) else precedence + 1
+        if precedence == OR:
+            left = right = BIT
+        return f"{self.expr(a, left)} {operator} {self.expr(b, right)}", precedence
+
+    def _floor(self, expr: ir.Expr) -> tuple[str, int]:
+        """C division truncates: right for operands known not to be negative, else a helper."""
+        division = type(expr) is tirx.FloorDiv
+        dtype = dtype_of(expr)
+        if dtype.startswith("uint") or (self._natural(expr.a) and self._natural(expr.b)):
+            text, precedence = self._infix(expr.a, "/" if division else "%", expr.b, PRODUCT)
+            return text, precedence
+        name = self.helper("floordiv" if division else "floormod", dtype)
+        return f"{name}({self.expr(expr.a)}, {self.expr(expr.b)})", PRIMARY
+
+    def _natural(self, expr: ir.Expr) -> bool:
+        linear = affine(expr, self.ranges)
+        bounds = linear.bounds(self.ranges) if linear is not None else None
+        return bounds is not None and bounds[0] >= 0
+
+    def _choice(self, condition: ir.Expr, yes: ir.Expr, no: ir.Expr) -> tuple[str, int]:
+        parts = (self.expr(condition, OR), self.expr(yes, OR), self.expr(no, CHOICE))
+        return f"{parts[0]} ? {parts[1]} : {parts[2]}", CHOICE
+
+    def _cast(self, expr: tirx.Cast) -> tuple[str, int]:
+        dtype = dtype_of(expr)
+        if dtype == "bool":
+            return f"{self.expr(expr.value, EQUAL + 1)} != 0", EQUAL
+        return f"({c_type(dtype)}){self.expr(expr.value, UNARY)}", UNARY
+
+    def _call(self, expr: ir.Call) -> tuple[str, int]:
+        name = getattr(expr.op, "name", "")
+        args = list(expr.args)
+        if name == "tirx.likely":
+            return self.term(args[0])
+        if name == "tirx.if_then_else":
+            return self._choice(*args)
+        if name in BINARY_CALLS:
+            operator, precedence = BINARY_CALLS[name]
+            text, precedence = self._infix(args[0], operator, args[1], precedence)
+            dtype = dtype_of(expr)
+            narrow = operator == "<<" and dtype in NARROW
+            return (f"({c_type(dtype)})({text})", UNARY) if narrow else (text, precedence)
+        if name == "tirx.bitwise_not":
+            return f"({c_type(dtype_of(expr))})~{self.expr(args[0], UNARY)}", UNARY
+        if name in ("tirx.fabs", "tirx.abs"):
+            return self._absolute(args[0])
+        if name in self.functions:
+            suffix = BUILTIN_FLOAT[dtype_of(expr)]
+            return f"{self.functions[name]}{suffix}({', '.join(map(self.expr, args))})", PRIMARY
+        return self.call(expr)
+
+    def _absolute(self, value: ir.Expr) -> tuple[str, int]:
+        dtype = dtype_of(value)
+        if dtype in BUILTIN_FLOAT:
+            return f"__builtin_fabs{BUILTIN_FLOAT[dtype]}({self.expr(value)})", PRIMARY
+        return f"{self.helper('abs', dtype)}({self.expr(value)})", PRIMARY
+
+    def helper(self, name: str, dtype: str) -> str:
+        """The name of a small function for this type; its text goes before the code."""
+        full = f"{name}_{dtype}"
+        self.helpers.setdefault(full, HELPERS[name].format(T=c_type(dtype), N=dtype))
+        return full
+
+
+def integer(value: int, dtype: str) -> tuple[str, int]:
+    """An integer constant whose C type holds it; the lowest values have no literal of their own."""
+    if dtype == "bool":
+        return ("true" if value else "false"), PRIMARY
+    if dtype in ("int32", "int64") and value == np.iinfo(dtype).min:
+        return f"{dtype.upper()}_MIN", PRIMARY
+    suffix = {"int64": "LL", "uint32": "u", "uint64": "ULL"}.get(dtype, "")
+    return f"{value}{suffix}", PRIMARY if value >= 0 else UNARY
+
+
+def floating(value: float, dtype: str) -> tuple[str, int]:
+    """The shortest decimal that reads back as the same number; inf and nan as compiler built-ins."""
+    if dtype not in BUILTIN_FLOAT:
+        raise UnsupportedError(f"type {dtype}: known are {', '.join(BUILTIN_FLOAT)}")
+    suffix = BUILTIN_FLOAT[dtype]
+    if math.isnan(value):
+        return f'__builtin_nan{suffix}("")', PRIMARY
+    if math.isinf(value):
+        text = f"__builtin_inf{suffix}()"
+        return (f"-{text}", UNARY) if value < 0 else (text, PRIMARY)
+    number = np.format_float_positional if 1e-4 <= abs(value) < 1e9 else np.format_float_scientific
+    scalar = np.float32(value) if dtype == "float32" else np.float64(value)
+    text = number(scalar, unique=True, trim="0") if value else repr(value)
+    return f"{text}{suffix}", UNARY if text.startswith("-") else PRIMARY

@@ -1,0 +1,259 @@
+"""The DPU dialect: kernel form -> kernel.c for the UPMEM SDK's clang.
+
+One `__mram_noinit` array for each tile, one static WRAM struct for each tasklet (so that all of a tasklet's
+buffers lie at constant distances of one pointer), no heap, barriers only where lower.py put them. See
+the SDK manual, "Memory management" and mram.h, for the rules that the text obeys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tvm import ir, tirx
+
+from atim.codegen.access import storage
+from atim.codegen.copies import READ, WRITE, in_mram, item_bytes
+from atim.codegen.emit import PRIMARY, Emitter, c_type
+from atim.codegen.kernel_func import Tiles, body_of, grid_of, local_buffers, mram_buffers, ranges_of
+from atim.codegen.lower import BARRIER, Spread
+from atim.codegen.names import Names
+from atim.codegen.transfer import Tile
+from atim.errors import UnsupportedError
+from atim.target import SCOPE_REGISTERS, SCOPE_SHARED, SCOPE_TASKLET
+
+GRID_SYMBOL = "grid_index"
+
+LOAD_HELPER = """\
+/* one element of MRAM, through the 8 bytes that hold it */
+static inline {T} mram_load_{N}(const __mram_ptr {T} *from) {{
+    __dma_aligned {T} word[{W}];
+    const uintptr_t address = (uintptr_t)from;
+    mram_read((const __mram_ptr void *)(address & ~(uintptr_t)7), word, 8);
+    return word[(address & 7) / sizeof({T})];
+}}
+"""
+
+STORE_HELPER = """\
+/* one element of MRAM; the lock keeps other tasklets off the 8 bytes that hold it */
+static inline void mram_store_{N}(__mram_ptr {T} *to, {T} value) {{
+    __dma_aligned {T} word[{W}];
+    const uintptr_t address = (uintptr_t)to & ~(uintptr_t)7;
+    mutex_lock(mram_word);
+    mram_read((const __mram_ptr void *)address, word, 8);
+    word[((uintptr_t)to & 7) / sizeof({T})] = value;
+    mram_write(word, (__mram_ptr void *)address, 8);
+    mutex_unlock(mram_word);
+}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelText:
+    """kernel.c and whether it looks at its grid index."""
+
+    text: str
+    grid_symbol: str | None
+    wram_bytes: int
+
+
+def emit_kernel(spread: Spread, tiles: Tiles, title: str) -> KernelText:
+    """Print the kernel; `title` says what it computes."""
+    emitter = Dpu(spread, tiles)
+    emitter.stmt(body_of(spread.func))
+    return emitter.finish(title)
+
+
+class Dpu(Emitter):
+    """C as the DPU's clang takes it."""
+
+    def __init__(self, spread: Spread, tiles: Tiles) -> None:
+        func = spread.func
+        ranges = ranges_of(func) | {spread.tasklet: (0, spread.nr_tasklets - 1)}
+        names = Names([str(p.name) for p in mram_buffers(func)])
+        super().__init__(names, ranges)
+        self.spread, self.tiles = spread, tiles
+        self.grid = grid_of(func)
+        self.used: set[tirx.Var] = set()
+        self.mutex = False
+        self.text[spread.tasklet] = "tasklet"
+        for buffer in mram_buffers(func):
+            self.text[buffer] = str(buffer.name)
+        for buffer in local_buffers(func):
+            self.text[buffer] = names.new(str(buffer.name))
+
+    def variable(self, var: tirx.Var) -> str:
+        self.used.add(var)
+        if var in self.grid and var not in self.text:
+            self.text[var] = self.names.new(str(var.name))
+        return super().variable(var)
+
+    # buffers ---------------------------------------------------------------------------------
+
+    def element(self, buffer: tirx.Var, indices: Sequence[ir.Expr]) -> str:
+        self.used.add(buffer)
+        name = self.text[buffer]
+        if buffer.scope() == SCOPE_TASKLET:
+            name = f"wram->{name}"
+        sizes = [int(n) for n in buffer.shape]
+        shown = [i for i, n in zip(indices, sizes, strict=True) if n != 1]
+        if not shown:
+            return f"{name}[0]"
+        return name + "".join(f"[{self.expr(i)}]" for i in shown)
+
+    def load(self, buffer: tirx.Var, indices: Sequence[ir.Expr]) -> str:
+        text = self.element(buffer, indices)
+        if not in_mram(buffer):
+            return text
+        return f"{self._word_helper('load', LOAD_HELPER, buffer)}(&{text})"
+
+    def store(self, buffer: tirx.Var, indices: Sequence[ir.Expr], value: ir.Expr) -> None:
+        if not in_mram(buffer):
+            super().store(buffer, indices, value)
+            return
+        self.mutex = True
+        name = self._word_helper("store", STORE_HELPER, buffer)
+        dtype = str(buffer.dtype)
+        self.line(f"{name}(&{self.element(buffer, indices)}, {self.stored(value, dtype)});")
+
+    def _word_helper(self, kind: str, template: str, buffer: tirx.Var) -> str:
+        dtype = str(buffer.dtype)
+        name = f"mram_{kind}_{dtype}"
+        words = 8 // item_bytes(buffer)
+        self.helpers.setdefault(name, template.format(T=c_type(dtype), N=dtype, W=words))
+        return name
+
+    def call(self, expr: ir.Call) -> tuple[str, int]:
+        name = str(expr.args[0].value) if expr.op.name == "tirx.call_extern" else ""
+        if name in (READ, WRITE):
+            _, source, skip, target, _, size = expr.args
+            ends = [self._pointer(end, skip) for end in (source, target)]
+            return f"{name}({ends[0]}, {ends[1]}, {self.expr(size)})", PRIMARY
+        if name == BARRIER:
+            return f"{BARRIER}(&all_tasklets)", PRIMARY
+        return super().call(expr)
+
+    def _pointer(self, address: ir.Call, skip: ir.Expr) -> str:
+        load = address.args[0]
+        text = f"&{self.element(load.source, list(load.indices))}"
+        if isinstance(skip, tirx.IntImm) and int(skip) == 0:
+            return text
+        return f"{text} + {self.expr(skip)}"
+
+    # file ------------------------------------------------------------------------------------
+
+    def finish(self, title: str) -> KernelText:
+        used_grid = [v for v in self.grid if v in self.used]
+        head = [f"/* {title}", *self._header_lines(), " */"]
+        head += ["#include <stdbool.h>", "#include <stdint.h>", "", "#include <defs.h>"]
+        head += ["#include <mram.h>"]
+        if self.spread.barriers:
+            head.append("#include <barrier.h>")
+        if self.mutex:
+            head.append("#include <mutex.h>")
+        parts = ["\n".join(head), "\n".join(self._mram_lines())]
+        if used_grid:
+            parts.append(self._grid_lines())
+        wram, wram_bytes = self._wram_lines()
+        parts += wram
+        if self.spread.barriers:
+            parts.append("BARRIER_INIT(all_tasklets, NR_TASKLETS)")
+        if self.mutex:
+            parts.append("MUTEX_INIT(mram_word);")
+        parts += [text.rstrip("\n") for text in self.helpers.values()]
+        parts.append(self._main(used_grid))
+        symbol = GRID_SYMBOL if used_grid else None
+        return KernelText("\n\n".join(parts) + "\n", symbol, wram_bytes)
+
+    def _header_lines(self) -> list[str]:
+        grid = " x ".join(f"{v.name}: {n}" for v, n in self.grid.items())
+        lines = [f" * DPU grid {grid}; NR_TASKLETS {self.spread.nr_tasklets}"]
+        return lines
+
+    def _mram_lines(self) -> list[str]:
+        lines = []
+        for buffer in mram_buffers(self.spread.func):
+            tile = self.tiles[str(buffer.name)]
+            sizes = "".join(f"[{n}]" for n in _shown(tile.padded))
+            declared = f"__mram_noinit {c_type(tile.dtype)} {tile.symbol}{sizes};"
+            lines.append(f"{declared} /* {self._box(tile)} */")
+        return lines
+
+    def _box(self, tile: Tile) -> str:
+        """The part of the tensor that the tile holds, as in A[64*i + 0..63, 0..127]."""
+        axes = []
+        for base, coeffs, extent in zip(
+            tile.offset_base, tile.offset_coeffs, tile.extent, strict=True
+        ):
+            terms = [
+                str(v.name) if c == 1 else f"{c}*{v.name}"
+                for v, c in zip(self.grid, coeffs, strict=True)
+                if c
+            ]
+            span = f"{base}..{base + extent - 1}" if extent > 1 or not terms else str(base)
+            axes.append(" + ".join([*terms, span] if span != "0" or not terms else terms))
+        return f"{tile.tensor}[{', '.join(axes)}]"
+
+    def _grid_lines(self) -> str:
+        fields = [self.variable(v) for v in self.grid]
+        words = [*fields, "unused"] if len(fields) % 2 else fields
+        body = "\n".join(f"    int32_t {field};" for field in words)
+        return f"__host struct {{\n{body}\n}} {GRID_SYMBOL};"
+
+    def _wram_lines(self) -> tuple[list[str], int]:
+        """Declarations of the WRAM buffers in use, and their bytes on one DPU."""
+        parts, total = [], 0
+        fields = []
+        for buffer in local_buffers(self.spread.func):
+            if buffer not in self.used or buffer.scope() == SCOPE_REGISTERS:
+                continue
+            declared, size = self._declaration(buffer)
+            if buffer.scope() == SCOPE_SHARED:
+                parts.append(f"static __dma_aligned {declared}; /* shared by the tasklets */")
+                total += size
+            elif buffer.scope() == SCOPE_TASKLET:
+                fields.append(f"    __dma_aligned {declared};")
+                total += size * self.spread.nr_tasklets
+            else:
+                raise UnsupportedError(f"buffer {buffer.name}: scope {buffer.scope()} unknown")
+        if fields:
+            body = "\n".join(fields)
+            parts.insert(0, f"static struct {{\n{body}\n}} wram_of[NR_TASKLETS];")
+        return parts, total
+
+    def _declaration(self, buffer: tirx.Var) -> tuple[str, int]:
+        sizes = storage([int(n) for n in buffer.shape], item_bytes(buffer))
+        total = item_bytes(buffer)
+        for n in sizes:
+            total *= n
+        text = "".join(f"[{n}]" for n in _shown(sizes))
+        return f"{c_type(str(buffer.dtype))} {self.text[buffer]}{text}", total
+
+    def _main(self, used_grid: list[tirx.Var]) -> str:
+        lines = ["int main(void) {"]
+        local = [b for b in local_buffers(self.spread.func) if b in self.used]
+        tasklet_buffers = any(b.scope() == SCOPE_TASKLET for b in local)
+        if self.spread.tasklet in self.used:
+            lines.append("    const int32_t tasklet = (int32_t)me();")
+        for var in used_grid:
+            name = self.text[var]
+            lines.append(f"    const int32_t {name} = {GRID_SYMBOL}.{name};")
+        if tasklet_buffers:
+            index = "tasklet" if self.spread.tasklet in self.used else "me()"
+            lines.append(f"    __typeof__(wram_of[0]) *const wram = &wram_of[{index}];")
+        for buffer in local:
+            if buffer.scope() == SCOPE_REGISTERS:
+                count = 1
+                for n in buffer.shape:
+                    count *= int(n)
+                sizes = "".join(f"[{n}]" for n in _shown([int(n) for n in buffer.shape]))
+                lines.append(f"    {c_type(str(buffer.dtype))} {self.text[buffer]}{sizes};")
+        if len(lines) > 1:
+            lines.append("")
+        lines += [*self.lines, "    return 0;", "}"]
+        return "\n".join(lines)
+
+
+def _shown(sizes: Sequence[int]) -> list[int]:
+    """Axes of length 1 are not written; one is left if all are."""
+    return [n for n in sizes if n != 1] or [1]
