@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from upmem_sim.asm import assemble
+from upmem_sim.bare import bare_program, booted
 from upmem_sim.dpu import Dpu
-from upmem_sim.isa import ROW, Insn, Label, Sym
+from upmem_sim.isa import ROW, Insn, Sym
 from upmem_sim.params import DpuParams
 from upmem_sim.program import Program, Symbol
 from upmem_sim.rows import to_row
+
+__all__ = ["Steps", "booted", "program", "rows_of"]
 
 
 def rows_of(insns: list[Insn], labels: dict[str, int] | None = None) -> np.ndarray:
@@ -35,25 +37,10 @@ def program(
     mram: bytes = b"",
     symbols: dict[str, Symbol] | None = None,
 ) -> Program:
-    """A program of the first text section, at instruction 0, without start-up code."""
-    unit = assemble(text, "test")
-    items = next(s.insns for s in unit.sections if s.insns)
-    insns: list[Insn] = []
-    labels: dict[str, int] = {}
-    for item in items:
-        if isinstance(item, Label):
-            labels[item.name] = len(insns)
-        else:
-            insns.append(item)
-    lines = [("test.s", pc + 1) for pc in range(len(insns))]
-    rows = rows_of(insns, labels)
-    words = np.zeros(len(rows), np.uint64)
-    return Program(words, rows, wram, mram, symbols or {}, tasklets, lines)
-
-
-def booted(body: str, tasklets: int) -> str:
-    """`body` run by that many tasklets, each booting the next; label `main` starts it."""
-    return f"jgeu id, {tasklets - 1}, main\nboot id, 1\nmain:\n{body}\n"
+    """The text alone, at instruction 0; the lines of instruction pc are ("test.s", pc + 1)."""
+    return bare_program(
+        text, name="test.s", tasklets=tasklets, wram=wram, mram=mram, symbols=symbols
+    )
 
 
 class Steps:
