@@ -8,6 +8,8 @@ TTV and MMTV in the same manner, the leading axis over DPUs first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from atim.errors import UnsupportedError, UsageError
 from atim.schedules.program import item_bytes
 from atim.schedules.shapes import VECTOR_ROW
@@ -16,7 +18,7 @@ from atim.schedules.space import design_space
 from atim.target import Target
 from atim.workloads import Workload
 
-__all__ = ["BLOCK_BYTES", "TASKLETS", "prim_pieces", "prim_style"]
+__all__ = ["BLOCK_BYTES", "TASKLETS", "prim_of", "prim_pieces", "prim_style"]
 
 TASKLETS = 16
 BLOCK_BYTES = 1024
@@ -29,11 +31,18 @@ def prim_style(
 
     Raises `UnsupportedError` where the program has no sketch without partial results.
     """
-    sketches = design_space(workload.func, target, workload.resident)
+    return prim_of(design_space(workload.func, target, workload.resident), target, dpus)
+
+
+def prim_of(
+    sketches: Sequence[Sketch], target: Target, dpus: int | None = None
+) -> tuple[Sketch, dict[str, int]]:
+    """As `prim_style`, for the sketches of any program."""
     for sketch in sketches:
         if not sketch.split_reduction:
             return sketch, _decide(sketch, target, _within(target, dpus))
-    raise UnsupportedError(f"{workload.name}: no schedule in the style of PrIM")
+    name = sketches[0].program.block if sketches else "program"
+    raise UnsupportedError(f"{name}: no schedule in the style of PrIM")
 
 
 def prim_pieces(
