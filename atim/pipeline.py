@@ -73,6 +73,7 @@ def compile_func(
         prepare_args=host_text.prepare_args,
         finish="finish" if parts.after else None,
         finish_args=host_text.finish_args,
+        host_threads=host_text.threads,
     )
     return Sources(
         kernel_text.text, host_text.text, plan, spread.nr_tasklets, target.stack_bytes

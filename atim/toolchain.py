@@ -67,6 +67,10 @@ def build(sources: Sources, target: Target, *, host: bool = True) -> Artifact:
         raise ScheduleError(str(error)) from error
     except upmem_sim.SimError as error:
         raise ToolchainError(f"kernel: {error}") from error
+    try:
+        upmem_sim.Dpu(program, target.chip)
+    except upmem_sim.SimError as error:  # the chip is smaller than what the linker allows
+        raise ScheduleError(str(error)) from error
     return Artifact(sources, target, program)
 
 

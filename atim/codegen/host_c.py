@@ -197,11 +197,12 @@ void unpack_{symbol}(void *tensor, const void *slices, const uint32_t *dpus, uin
 
 @dataclass(frozen=True, slots=True)
 class HostText:
-    """host.c, and the tensors that its work functions take, in order."""
+    """host.c, the tensors that its work functions take, in order, and how many threads can share them."""
 
     text: str
     prepare_args: tuple[str, ...]
     finish_args: tuple[str, ...]
+    threads: int
 
 
 def emit_host(parts: Split, placed: Placed, title: str) -> HostText:
@@ -224,7 +225,8 @@ def emit_host(parts: Split, placed: Placed, title: str) -> HostText:
     prepare, prepare_args = _work("prepare", parts.before, placed.tensors)
     finish, finish_args = _work("finish", parts.after, placed.tensors)
     text = "\n".join([*pieces, *prepare, *finish])
-    return HostText(text, prepare_args, finish_args)
+    threads = max((_threads(nest) for nest in (*parts.before, *parts.after)), default=1)
+    return HostText(text, prepare_args, finish_args, threads)
 
 
 def _row(values: Sequence[int]) -> str:
@@ -276,6 +278,12 @@ def _work(
     head = f"void {name}(void *const *tensors, uint32_t threads) {{"
     pieces.append("\n".join([head, *unused, *calls, "}\n"]))
     return pieces, tuple(tensors[buffer].name for buffer in args)
+
+
+def _threads(nest: Nest) -> int:
+    """Extent of the parallel loop around a nest, 1 without."""
+    body = lift(hoist(nest.body))
+    return int(body.extent) if isinstance(body, For) and body.kind == ForKind.PARALLEL else 1
 
 
 def _arguments(nests: Sequence[Nest], tensors: Mapping[tirx.Var, Tensor]) -> list[tirx.Var]:
