@@ -131,7 +131,7 @@ class Interpreter:
 
     def load_code(self, start: int, image: bytes) -> None:
         """`ldmai`: decode instructions of 8 bytes each into IRAM from index `start`."""
-        from upmem_sim.encoding import decode
+        from upmem_sim.decoding import decode
 
         for i in range(0, len(image), 8):
             while len(self.insns) <= start + i // 8:
