@@ -106,7 +106,8 @@ class _Linker:
         """What `name` stands for in unit `number`."""
         scope, unit = self.scopes[number], self.units[number]
         # a weak symbol of the unit itself gives way to a strong one elsewhere
-        if name in scope and not (name in unit.weak and self.exported[name][0] != number):
+        home = self.exported.get(name, (number,))[0] if name in unit.weak else number
+        if name in scope and home == number:
             return scope[name]
         found = self._define_elsewhere(number, name)
         if name not in scope:

@@ -296,6 +296,16 @@ def _plan_condition(row: Operation, insn: Insn, plan: _Plan) -> None:
 
 def _plan(written: Insn) -> _Plan:
     insn = canonical(written)
+    try:
+        return _plan_canonical(written, insn)
+    except AsmError as error:
+        if insn.op == written.op:
+            raise
+        operands = ", ".join(map(str, insn.args))
+        raise AsmError(f"{written.op} (that is {insn.op} {operands}): {error}") from None
+
+
+def _plan_canonical(written: Insn, insn: Insn) -> _Plan:
     base, suffix = split_mnemonic(insn.op)
     row = OPERATIONS.get(base)
     if row is None or (suffix and not row.pair):

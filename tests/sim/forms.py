@@ -60,9 +60,11 @@ def _alu(row: Operation) -> Iterator[tuple[str, Maker]]:
     for suffix in ("", ".s", ".u"):
         for zero in (False, True) if not suffix else (False,):
             for shape in ("rr", "ri", "ir", "ki", "ik"):
-                if "i" in shape and not row.imm or shape in ("ir", "ik") and row.name[:3] != "sub":
+                if ("i" in shape and not row.imm) or (
+                    shape in ("ir", "ik") and row.name[:3] != "sub"
+                ):
                     continue
-                set_ = "zero" if shape in ("ir", "ik") else row.set
+                set_ = "zero" if reverse else row.set
                 for kind, cc in conditions(row, row.jump, set_):
                     yield _alu_form(row, suffix, zero, shape, kind, cc)
 

@@ -43,8 +43,7 @@ def test_random_words_decode_to_what_encodes_to_them_or_not_at_all() -> None:
         word = rng.getrandbits(48)
         try:
             insn = decode(word)
-        except AsmError as error:
-            assert "\n" not in str(error)
+        except AsmError:
             continue
         decoded += 1
         assert encode(insn) == word
