@@ -60,9 +60,8 @@ def _alu(row: Operation) -> Iterator[tuple[str, Maker]]:
     for suffix in ("", ".s", ".u"):
         for zero in (False, True) if not suffix else (False,):
             for shape in ("rr", "ri", "ir", "ki", "ik"):
-                if ("i" in shape and not row.imm) or (
-                    shape in ("ir", "ik") and row.name[:3] != "sub"
-                ):
+                reverse = shape in ("ir", "ik")
+                if ("i" in shape and not row.imm) or (reverse and row.name[:3] != "sub"):
                     continue
                 set_ = "zero" if reverse else row.set
                 for kind, cc in conditions(row, row.jump, set_):
