@@ -1,41 +1,49 @@
 """`python -m benchmarks SUITE [--quick]`: run one suite, or list them all.
 
-A suite is a module of this package with a function `run(quick: bool) -> int` (the exit status).
+A suite is a module of this package with a function `run(quick: bool)`, which prints its table and
+returns the exit status (None is 0). `sim_speed.py` is called sim-speed. Modules are imported only
+when run; the list reads their first docstring line.
 """
 
 from __future__ import annotations
 
-import argparse
+import ast
 import importlib
-import pkgutil
 import sys
-from types import ModuleType
+from pathlib import Path
 
-import benchmarks
-
-
-def suites() -> dict[str, ModuleType]:
-    """Name -> module of every suite; sim_speed is called sim-speed on the command line."""
-    names = [m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name != "__main__"]
-    modules = {name: importlib.import_module(f"benchmarks.{name}") for name in names}
-    return {name.replace("_", "-"): m for name, m in modules.items() if hasattr(m, "run")}
+import click
 
 
-def main() -> int:
-    """Parse the command line and run the suite."""
+def suites() -> dict[str, str]:
+    """Command-line name -> first line of the docstring, of every suite found."""
+    found = {}
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        tree = ast.parse(path.read_text())
+        defines_run = any(isinstance(n, ast.FunctionDef) and n.name == "run" for n in tree.body)
+        if defines_run and not path.stem.startswith("_"):
+            summary = (ast.get_docstring(tree) or "").splitlines()
+            found[path.stem.replace("_", "-")] = summary[0] if summary else ""
+    return found
+
+
+@click.command
+@click.argument("suite", required=False)
+@click.option("--quick", is_flag=True, help="Fewer and smaller cases.")
+def main(suite: str | None, quick: bool) -> None:
+    """Run SUITE and print its table; without SUITE, list the suites."""
     found = suites()
-    lines = [f"  {name:<12} {(m.__doc__ or '').splitlines()[0]}" for name, m in found.items()]
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks",
-        description=__doc__.splitlines()[0] if __doc__ else None,
-        epilog="suites:\n" + "\n".join(lines),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("suite", choices=sorted(found))
-    parser.add_argument("--quick", action="store_true", help="fewer and smaller cases")
-    arguments = parser.parse_args()
-    return int(found[arguments.suite].run(quick=arguments.quick))
+    if suite is None:
+        width = max(map(len, found), default=0)
+        for name, summary in found.items():
+            click.echo(f"  {name:{width}}  {summary}")
+        return
+    if suite not in found:
+        click.echo(f"error: no suite {suite!r}; there are {', '.join(found)}", err=True)
+        sys.exit(2)
+    module = importlib.import_module(f"benchmarks.{suite.replace('-', '_')}")
+    sys.exit(module.run(quick=quick) or 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(prog_name="python -m benchmarks")
