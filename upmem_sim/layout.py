@@ -153,11 +153,12 @@ def _place_mram(pieces: list[Piece], values: dict[str, int]) -> tuple[int, int]:
     return start - MRAM_BASE, end - MRAM_BASE
 
 
-def _place_atomic(pieces: list[Piece]) -> None:
+def _place_atomic(pieces: list[Piece], values: dict[str, int]) -> None:
     at = ATOMIC_BASE + ATOMIC_RESERVED
     for piece in pieces:
         if piece.output == ".atomic":
             piece.at, at = at, at + piece.length
+    values["__atomic_used_addr"] = at
     used, free = at - ATOMIC_BASE - ATOMIC_RESERVED, ATOMIC_BITS - ATOMIC_RESERVED
     if used > free:
         raise LinkError(f"atomic bits: {used} needed, limit {free}, {used - free} too many")
@@ -183,5 +184,5 @@ def place(
     _place_text(pieces)
     wram_end = _place_wram(pieces, values, stacks, table)
     mram_start, mram_end = _place_mram(pieces, values)
-    _place_atomic(pieces)
+    _place_atomic(pieces, values)
     return Extent(wram_end, mram_start, mram_end)

@@ -1,0 +1,106 @@
+"""Inline assembly: DPU instructions whose operands clang printed with RV32 register names.
+
+Each statement is assembled as SDK syntax after its registers are renamed; RV32 register pairs
+("R" constraint) print as their even register and become dN where the instruction takes a pair.
+"""
+
+from __future__ import annotations
+
+import re
+
+from upmem_sim.asm import assemble
+from upmem_sim.cc.flow import Node, analyse
+from upmem_sim.cc.rv32 import Line, Place
+from upmem_sim.cc.translate import READ_ONLY, REGISTERS, Item, fresh_label, pair
+from upmem_sim.errors import AsmError, CompileError
+from upmem_sim.isa import OPERATIONS, Insn, Label, Sym, split_mnemonic
+
+_PAIR_POSITIONS = {"step": (0, 2), "movd": (0, 1)}
+_DPU_REGISTER = re.compile(r"[rd]\d+$")
+
+
+def translate_statement(lines: list[Line]) -> list[Item]:
+    """Nodes and labels of one asm statement.
+
+    Errors: CompileError with the C place when the text is not DPU assembly.
+    """
+    place = next((line.place for line in lines if line.place), None)
+    text = "\n".join(_renamed(line) for line in lines)
+    try:
+        unit = assemble(text, "inline assembly")
+    except AsmError as error:
+        raise CompileError(_at(place, f"{error}")) from None
+    items = [item for section in unit.sections for item in section.insns]
+    if len(unit.sections) > 1:
+        raise CompileError(_at(place, "inline assembly may not change the section"))
+    return _nodes(items, place)
+
+
+def _at(place: Place, message: str) -> str:
+    return f"{place[0]}:{place[1]}: error: {message}" if place else message
+
+
+def _renamed(line: Line) -> str:
+    if line.kind == "asm_label":
+        return f"{line.op}:"
+    base, suffix = split_mnemonic(line.op)
+    row = OPERATIONS.get(base)
+    pairs = _PAIR_POSITIONS.get(row.fmt, ()) if row else ()
+    if suffix or base == "ld":
+        pairs = (0,)
+    elif base == "sd":
+        pairs = (2,)
+    operands = [_operand(line, text, i in pairs) for i, text in enumerate(line.operands)]
+    return f"{line.op} {', '.join(operands)}"
+
+
+def _operand(line: Line, text: str, is_pair: bool) -> str:
+    if text in REGISTERS:
+        return pair(text) if is_pair and text != "zero" else REGISTERS[text]
+    if _DPU_REGISTER.match(text):
+        message = f"inline assembly names the register {text}: pass it as an operand"
+        raise CompileError(_at(line.place, f"error: {message}"))
+    return text
+
+
+def _nodes(items: list[Insn | Label], place: Place) -> list[Item]:
+    """Labels get names of their own; targets relative to the instruction become labels."""
+    names = {item.name: fresh_label() for item in items if isinstance(item, Label)}
+    insns = [item for item in items if isinstance(item, Insn)]
+    relative: dict[int, str] = {}
+    for i, insn in enumerate(insns):
+        if isinstance(insn.target, Sym) and insn.target.name == ".":
+            j = i + insn.target.addend
+            if not 0 <= j <= len(insns):
+                raise CompileError(_at(place, f"inline assembly: target .{j - i:+d} is outside"))
+            insn.target = relative.setdefault(j, fresh_label())
+        elif isinstance(insn.target, Sym) and not insn.target.addend:
+            insn.target = names.get(insn.target.name, insn.target.name)
+    out: list[Item] = []
+    index = 0
+    for item in items:
+        if isinstance(item, Label):
+            out.append(Label(names[item.name]))
+            continue
+        if index in relative:
+            out.append(Label(relative[index]))
+        out.append(_node(item, place, alone=len(items) == 1))
+        index += 1
+    if index in relative:
+        out.append(Label(relative[index]))
+    return out
+
+
+def _node(insn: Insn, place: Place, alone: bool) -> Node:
+    fixed = not (alone and _is_plain(insn))
+    node = Node(insn.op, insn.args, insn.cc, insn.target, insn.big, place, fixed)
+    return analyse(node)
+
+
+def _is_plain(insn: Insn) -> bool:
+    """Reads of the tasklet number and byte products: values like any other."""
+    if insn.cc or insn.target is not None:
+        return False
+    if insn.op == "move":
+        return insn.args[1] in READ_ONLY
+    return insn.op.startswith("mul_") and insn.op != "mul_step"
