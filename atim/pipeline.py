@@ -1,7 +1,7 @@
 """From a candidate to C: every stage in order. The file to read first.
 
     schedule   sketch x decisions -> scheduled TIR             (ordinary TVM schedules)
-    split      host nests | one DPU kernel                     codegen/split.py
+    split      host nests | one DPU kernel                     codegen/split.py, widen.py
     place      each DPU's tiles, kernel in local coordinates   codegen/transfer.py
     boundary   copies to DMA, guards out of the loops          codegen/boundary.py
     lower      registers, tasklets, barriers                   codegen/lower.py
@@ -22,6 +22,7 @@ from atim.codegen.kernel_c import emit_kernel
 from atim.codegen.lower import lift_inits, spread_tasklets, unroll_registers
 from atim.codegen.split import split
 from atim.codegen.transfer import place
+from atim.codegen.widen import widen_copies
 from atim.errors import ScheduleError
 from atim.schedules.sketch import Sketch
 from atim.target import Target
@@ -48,7 +49,7 @@ def compile_func(
     func: tirx.PrimFunc, target: Target, boundary_level: int = BOUNDARY_LEVEL
 ) -> Sources:
     """The same for any scheduled PrimFunc. `boundary_level` as in boundary.py, 0 to 5."""
-    parts = split(func)
+    parts = widen_copies(split(func))
     placed = place(parts)
     kernel, tiles = unroll_registers(placed.kernel, placed.tiles), placed.tiles
     for boundary_pass in BOUNDARY_PASSES:

@@ -21,7 +21,7 @@ from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.access import accesses, uses
 from atim.codegen.affine import Affine, Ranges, affine, below_zero, less, scales
-from atim.codegen.copies import READ, Copy, match_copy, to_dma
+from atim.codegen.copies import READ, Copy, match_copy, rewrite_nests, to_dma
 from atim.codegen.kernel_func import (
     KernelPass,
     Tiles,
@@ -72,21 +72,7 @@ def remove_copy_checks(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
                 kept += _any_element(copy, form, ranges)
         return _rebuild(copy, kept, ranges)
 
-    return with_kernel_body(func, _outermost(body, change))
-
-
-def _outermost(stmt: Stmt, change: object) -> Stmt:
-    """Apply `change` to whole copy nests, from the outside in."""
-    if match_copy(stmt) is not None:
-        return change(stmt)  # type: ignore[operator]
-    if isinstance(stmt, For):
-        return with_body(stmt, _outermost(stmt.body, change))
-    if isinstance(stmt, SeqStmt):
-        return SeqStmt([_outermost(s, change) for s in stmt.seq])
-    if isinstance(stmt, IfThenElse):
-        other = None if stmt.else_case is None else _outermost(stmt.else_case, change)
-        return IfThenElse(stmt.condition, _outermost(stmt.then_case, change), other)
-    return stmt
+    return with_kernel_body(func, rewrite_nests(body, change))
 
 
 def _is_padding(
@@ -159,7 +145,8 @@ def _rebuild(copy: Copy, kept: list[tuple[ir.Expr, Affine | None]], ranges: Rang
 
 def inject_dma(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
     """Every copy nest between MRAM and WRAM -> DMA calls. Raises `ScheduleError` for one that can't be."""
-    ranges = ranges_of(func)
+    body, ranges = body_of(func), ranges_of(func)
+    writers = Counter(a.buffer for a in accesses(body, {}) if a.store)
 
     def convert(stmt: Stmt) -> Stmt:
         copy = match_copy(stmt)
@@ -169,9 +156,9 @@ def inject_dma(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
             uses(c, {p.loop_var for p in copy.loops}) for c in conjuncts(stmt.condition)
         ):
             return IfThenElse(stmt.condition, convert(stmt.then_case), None)
-        return to_dma(copy, ranges)
+        return to_dma(copy, ranges, sole=writers[copy.store.buffer] == 1)
 
-    return with_kernel_body(func, _outermost(body_of(func), convert))
+    return with_kernel_body(func, rewrite_nests(body, convert))
 
 
 # level 2 -----------------------------------------------------------------------------------------

@@ -7,12 +7,12 @@ can't be proved is a ScheduleError with the reason, never a transfer of the wron
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from tvm import ir, tirx
-from tvm.tirx import For, ForKind, IfThenElse, Stmt
+from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.access import largest_extent, storage
 from atim.codegen.affine import Affine, Ranges, affine
@@ -59,6 +59,19 @@ def item_bytes(buffer: tirx.Var) -> int:
 
 def match_copy(stmt: Stmt) -> Copy | None:
     """The copy that a nest consists of, None if it does anything else."""
+    loops, guards, store = chain(stmt)
+    if store is None or not isinstance(store.value, ir.TensorLoad):
+        return None
+    ends = (store.value.source, store.buffer)
+    if {in_mram(b) for b in ends} != {True, False} or not any(in_wram(b) for b in ends):
+        return None
+    return Copy(loops, guards, store)
+
+
+def chain(
+    stmt: Stmt,
+) -> tuple[tuple[For, ...], tuple[ir.Expr, ...], tirx.BufferStore | None]:
+    """(loops, guards, store) of a nest that holds nothing but one store; the store is None otherwise."""
     loops: list[For] = []
     guards: list[ir.Expr] = []
     while True:
@@ -69,13 +82,22 @@ def match_copy(stmt: Stmt) -> Copy | None:
             guards.extend(conjuncts(stmt.condition))
             stmt = stmt.then_case
         else:
-            break
-    if not isinstance(stmt, tirx.BufferStore) or not isinstance(stmt.value, ir.TensorLoad):
-        return None
-    ends = (stmt.value.source, stmt.buffer)
-    if {in_mram(b) for b in ends} != {True, False} or not any(in_wram(b) for b in ends):
-        return None
-    return Copy(tuple(loops), tuple(guards), stmt)
+            store = stmt if isinstance(stmt, tirx.BufferStore) else None
+            return tuple(loops), tuple(guards), store
+
+
+def rewrite_nests(stmt: Stmt, change: Callable[[Stmt], Stmt]) -> Stmt:
+    """Apply `change` to every nest that holds nothing but one store, as a whole."""
+    if chain(stmt)[2] is not None:
+        return change(stmt)
+    if isinstance(stmt, For):
+        return with_body(stmt, rewrite_nests(stmt.body, change))
+    if isinstance(stmt, SeqStmt):
+        return SeqStmt([rewrite_nests(s, change) for s in stmt.seq])
+    if isinstance(stmt, IfThenElse):
+        other = None if stmt.else_case is None else rewrite_nests(stmt.else_case, change)
+        return IfThenElse(stmt.condition, rewrite_nests(stmt.then_case, change), other)
+    return stmt
 
 
 def flat_index(buffer: tirx.Var, indices: Sequence[ir.Expr], ranges: Ranges) -> Affine | None:
@@ -109,9 +131,11 @@ class _End:
         return tuple(zeroed)
 
 
-def to_dma(copy: Copy, ranges: Ranges) -> Stmt:
-    """The copy as DMA transfers. `ranges` covers its loops. Raises `ScheduleError` where a rule of the
-    DMA engine can't be proved."""
+def to_dma(copy: Copy, ranges: Ranges, sole: bool) -> Stmt:
+    """The copy as DMA transfers. `ranges` covers its loops; `sole`: nothing else stores to the target.
+
+    Raises `ScheduleError` where a rule of the DMA engine can't be proved.
+    """
     what = f"DMA {copy.load.source.name} to {copy.store.buffer.name}"
     if copy.guards:
         raise ScheduleError(f"{what}: guard {copy.guards[0]} can't be lifted out of the copy")
@@ -130,7 +154,7 @@ def to_dma(copy: Copy, ranges: Ranges) -> Stmt:
         base = end.flat - end.flat.only(moving)
         if not (base * copy.item_bytes).divisible(DMA_ALIGN_BYTES):
             raise ScheduleError(f"{what}: {end.buffer.name}[{base.expr()}] is not 8-byte aligned")
-    body = _Transfer(copy, (ends[0], ends[1]), moving, count, ranges, what).stmt()
+    body = _Transfer(copy, (ends[0], ends[1]), moving, count, ranges, sole, what).stmt()
     for loop in reversed(rows):
         body = with_body(loop, body)
     return body
@@ -173,6 +197,7 @@ class _Transfer:
     moving: set[tirx.Var]
     count: ir.Expr
     ranges: Ranges
+    sole: bool
     what: str
 
     def stmt(self) -> Stmt:
@@ -188,15 +213,30 @@ class _Transfer:
         return self._clipped(size)
 
     def _check_rounding(self, count: int) -> None:
-        """A size may be rounded up only if the destination's row ends there: the rest is padding."""
-        destination = self.ends[1]
-        shape = [int(n) for n in destination.buffer.shape]
-        axis = max((i for i, n in enumerate(shape) if n != 1), default=len(shape) - 1)
-        start = affine(destination.start(self.moving, self.ranges)[axis], self.ranges)
-        bounds = start.bounds(self.ranges) if start is not None else None
-        if len(self.moving) > 1 or bounds is None or bounds[0] + count < shape[axis]:
-            size = count * self.copy.item_bytes
-            raise ScheduleError(f"{self.what}: {size} bytes, multiple of 8 needed")
+        """A size may be rounded up if what it adds exists on both sides, and overwrites only padding behind
+        the destination's row or, with no other store around, elements that are never written."""
+        ends_row = True
+        step = DMA_ALIGN_BYTES // self.copy.item_bytes
+        rounded = -(-count // step) * step
+        for end in self.ends:
+            shape = [int(n) for n in end.buffer.shape]
+            axis = max((i for i, n in enumerate(shape) if n != 1), default=len(shape) - 1)
+            start = affine(end.start(self.moving, self.ranges)[axis], self.ranges)
+            bounds = start.bounds(self.ranges) if start is not None else None
+            stored = storage(shape, self.copy.item_bytes)[axis]
+            if len(self.moving) > 1 or bounds is None or bounds[1] + rounded > stored:
+                ends_row = False
+                break
+            ends_row = bounds[0] + count >= shape[axis]
+        else:
+            if ends_row or (self.sole and self.copy.reads_mram and not self._in_steps()):
+                return
+        size = count * self.copy.item_bytes
+        raise ScheduleError(f"{self.what}: {size} bytes, multiple of 8 needed")
+
+    def _in_steps(self) -> bool:
+        """Other parts of the same buffer are filled by other iterations of the copy."""
+        return bool(self.ends[1].flat.terms.keys() - self.moving)
 
     def _constant(self, size: int) -> Stmt:
         """Equal pieces if the size allows it, else full pieces and a rest."""

@@ -144,9 +144,13 @@ class Emitter:
     def pragma(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
 
+    def declare(self, scope: Stmt) -> None:
+        """Declare what lives in this scope only."""
+
     def block(self, head: str, body: Stmt) -> None:
         self.line(head + " {")
         self.depth += 1
+        self.declare(body)
         self.stmt(body)
         self.depth -= 1
         self.line("}")

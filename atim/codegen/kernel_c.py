@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvm import ir, tirx
+from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
-from atim.codegen.access import storage
+from atim.codegen.access import storage, uses
 from atim.codegen.copies import READ, WRITE, in_mram, item_bytes
 from atim.codegen.emit import PRIMARY, Emitter, c_type
 from atim.codegen.kernel_func import Tiles, body_of, grid_of, local_buffers, mram_buffers, ranges_of
@@ -60,6 +61,7 @@ class KernelText:
 def emit_kernel(spread: Spread, tiles: Tiles, title: str) -> KernelText:
     """Print the kernel; `title` says what it computes."""
     emitter = Dpu(spread, tiles)
+    emitter.declare(body_of(spread.func))
     emitter.stmt(body_of(spread.func))
     return emitter.finish(title)
 
@@ -79,14 +81,24 @@ class Dpu(Emitter):
         self.text[spread.tasklet] = "tasklet"
         for buffer in mram_buffers(func):
             self.text[buffer] = str(buffer.name)
+        self.homes: dict[Stmt, list[tirx.Var]] = {}
         for buffer in local_buffers(func):
             self.text[buffer] = names.new(str(buffer.name))
+            if buffer.scope() == SCOPE_REGISTERS:
+                self.homes.setdefault(smallest_scope(body_of(func), buffer), []).append(buffer)
 
     def variable(self, var: tirx.Var) -> str:
         self.used.add(var)
         if var in self.grid and var not in self.text:
             self.text[var] = self.names.new(str(var.name))
         return super().variable(var)
+
+    def declare(self, scope: Stmt) -> None:
+        for buffer in self.homes.get(scope, ()):
+            sizes = "".join(f"[{n}]" for n in _shown([int(n) for n in buffer.shape]))
+            # a first store under a guard: say that the rest is never used
+            zero = "" if stored_first(scope, buffer) else " = {0}"
+            self.line(f"{c_type(str(buffer.dtype))} {self.text[buffer]}{sizes}{zero};")
 
     # buffers ---------------------------------------------------------------------------------
 
@@ -241,13 +253,6 @@ class Dpu(Emitter):
         if tasklet_buffers:
             index = "tasklet" if self.spread.tasklet in self.used else "me()"
             lines.append(f"    __typeof__(wram_of[0]) *const wram = &wram_of[{index}];")
-        for buffer in local:
-            if buffer.scope() == SCOPE_REGISTERS:
-                count = 1
-                for n in buffer.shape:
-                    count *= int(n)
-                sizes = "".join(f"[{n}]" for n in _shown([int(n) for n in buffer.shape]))
-                lines.append(f"    {c_type(str(buffer.dtype))} {self.text[buffer]}{sizes};")
         if len(lines) > 1:
             lines.append("")
         lines += [*self.lines, "    return 0;", "}"]
@@ -257,3 +262,31 @@ class Dpu(Emitter):
 def _shown(sizes: Sequence[int]) -> list[int]:
     """Axes of length 1 are not written; one is left if all are."""
     return [n for n in sizes if n != 1] or [1]
+
+
+def smallest_scope(body: Stmt, buffer: tirx.Var) -> Stmt:
+    """The innermost body of a loop or `if` that holds every access to the buffer."""
+    scope = stmt = body
+    while True:
+        if isinstance(stmt, SeqStmt):
+            parts = [s for s in stmt.seq if uses(s, {buffer})]
+            if len(parts) != 1:
+                return scope
+            stmt = parts[0]
+        elif isinstance(stmt, For) and stmt.kind != ForKind.UNROLLED:
+            scope = stmt = stmt.body
+        elif isinstance(stmt, IfThenElse) and stmt.else_case is None:
+            scope = stmt = stmt.then_case
+        else:
+            return scope
+
+
+def stored_first(stmt: Stmt, buffer: tirx.Var) -> bool:
+    """The first statement that touches the buffer stores to it on every path."""
+    while True:
+        if isinstance(stmt, SeqStmt):
+            stmt = next(s for s in stmt.seq if uses(s, {buffer}))
+        elif isinstance(stmt, For) and isinstance(stmt.extent, tirx.IntImm):
+            stmt = stmt.body
+        else:
+            return isinstance(stmt, tirx.BufferStore) and stmt.buffer.same_as(buffer)

@@ -67,9 +67,10 @@ def _rounded(guard: ir.Expr, unrolled: Sequence[For], body: Stmt, facts: _Facts)
 @dataclass(frozen=True, slots=True)
 class _Filling:
     """A WRAM buffer is filled by one unguarded copy: MRAM indices minus WRAM indices, where constant within
-    the copy. `shift[a]` is (WRAM axis, difference) or None."""
+    the copy. `shift[a]` is (WRAM axis, difference) or None; `filled` the elements along each WRAM axis."""
 
     mram: tirx.Var
+    filled: tuple[int, ...]
     shift: tuple[tuple[int, Affine] | None, ...]
 
 
@@ -151,7 +152,10 @@ class _Facts:
         if filling is None:
             return False
         tile = self.tiles[str(filling.mram.name)]
-        if tile.mode != "in":
+        reach = [self._last(index) for index in load.indices]
+        if tile.mode != "in" or any(
+            r is None or r >= n for r, n in zip(reach, filling.filled, strict=True)
+        ):
             return False
         for axis, shift in enumerate(filling.shift):
             if shift is None:
@@ -168,6 +172,12 @@ class _Facts:
                     if bounds is not None and bounds[0] >= 0:
                         return True
         return False
+
+    def _last(self, index: ir.Expr) -> int | None:
+        """Highest value of an index."""
+        linear = affine(index, self.ranges)
+        bounds = linear.bounds(self.ranges) if linear is not None else None
+        return None if bounds is None else bounds[1]
 
     def _find_fillings(self, stmt: Stmt) -> None:
         copy = match_copy(stmt)
@@ -198,7 +208,8 @@ class _Facts:
                     if not difference.uses(moving) and source.uses(moving):
                         found = (axis, difference)
             shifts.append(found)
-        return _Filling(load.source, tuple(shifts))
+        filled = [last + 1 if (last := self._last(i)) is not None else 0 for i in store.indices]
+        return _Filling(load.source, tuple(filled), tuple(shifts))
 
 
 def _same_guard(access: Access, axis: int, k: int, outer: Affine) -> bool:

@@ -45,7 +45,8 @@ static void check(const void *m, const void *w, unsigned n, const char *what) {
     if (((uintptr_t)m & 7) || ((uintptr_t)w & 7)) snprintf(fault, sizeof fault, "%s misaligned", what);
     if (n % 8 || n < 8 || n > 2048) snprintf(fault, sizeof fault, "%s of %u bytes", what, n);
     if (mram_word_index(m, n) < 0) snprintf(fault, sizeof fault, "%s outside MRAM arrays", what);
-    if (!locked && !wram_ok(w, n)) snprintf(fault, sizeof fault, "%s outside own WRAM", what);
+    char here; /* a buffer on the stack is the tasklet's own */
+    if (llabs((char *)w - &here) > 4096 && !wram_ok(w, n)) snprintf(fault, sizeof fault, "%s outside own WRAM", what);
 }
 static void mram_read(const void *m, void *w, unsigned n) {
     check(m, w, n, "read");
