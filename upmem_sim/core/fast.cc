@@ -15,17 +15,25 @@ namespace {
 
 using namespace fast;
 
+struct Pick {
+  uint64_t cycle;
+  uint32_t position;
+  bool found;
+};
+
 struct Queue {
   Tasklet* ready[kMaxTasklets];
   Tasklet nobody;  // stands there alone when all wait, never ready
   uint32_t count = 0, next = 0;
   uint64_t horizon = 0;
+  bool in_order = false;  // by `ready`, and will stay so: see settle_order()
 
   Queue() { nobody.ready = ~0ull; }
 
   // The tasklets that can issue within one distance of `cycle`, the one after `last` first.
-  void rebuild(Machine& m, uint64_t cycle, uint64_t until) {
+  [[gnu::noinline]] void rebuild(Machine& m, uint64_t cycle, uint64_t until) {
     count = next = 0;
+    in_order = false;
     horizon = until;
     const uint64_t near = cycle + m.params.issue_distance_cycles;
     for (uint32_t left = m.running; left; left &= left - 1) {
@@ -41,19 +49,31 @@ struct Queue {
     if (count == 0) ready[0] = &nobody;
   }
 
-  // The first in turn that may issue in `cycle`; without one, `cycle` moves on to the next event.
-  bool pick(uint64_t& cycle) {
-    uint64_t soonest = horizon;
-    for (uint32_t k = 0, j = next; k < count; ++k) {
-      if (ready[j]->ready <= cycle) {
-        next = j;
-        return true;
-      }
+  // The first in turn that may issue in `cycle`; without one, the cycle of the next event.
+  [[gnu::noinline]] Pick pick(uint32_t from, uint64_t cycle, uint64_t distance) {
+    uint64_t soonest = ~0ull;
+    for (uint32_t k = 0, j = from; k < count; ++k) {
+      if (ready[j]->ready <= cycle) return {cycle, j, true};
       soonest = std::min(soonest, ready[j]->ready);
       if (++j == count) j = 0;
     }
-    cycle = soonest;
-    return false;
+    if (settle_order(distance)) from = 0;
+    return {std::min(soonest, horizon), from, false};
+  }
+
+  // Nobody may issue now. If all become ready in different cycles within one distance, they issue
+  // in that order and, as each is then ready a distance later, again and again until an event.
+  bool settle_order(uint64_t distance) {
+    if (count == 0) return false;
+    const auto sooner = [](const Tasklet* a, const Tasklet* b) { return a->ready < b->ready; };
+    Tasklet* sorted[kMaxTasklets];
+    std::copy_n(ready, count, sorted);
+    std::sort(sorted, sorted + count, sooner);
+    for (uint32_t i = 1; i < count; ++i)
+      if (sorted[i]->ready == sorted[i - 1]->ready) return false;
+    if (sorted[count - 1]->ready - sorted[0]->ready >= distance) return false;
+    std::copy_n(sorted, count, ready);
+    return in_order = true;
   }
 };
 
@@ -106,23 +126,33 @@ bool run_general(Machine& m, Tasklet& t, uint64_t cycle) {
 
 Exit loop(Machine& m, uint64_t until) {
   const fast::Memory memory{m.wram, static_cast<uint32_t>(m.params.wram_bytes)};
-  const Decoded* code = m.code->decoded.data();
+  const Decoded* const code = m.code->decoded.data();
   const uint64_t distance = m.params.issue_distance_cycles;
   Queue queue;
   queue.rebuild(m, m.cycle, until);
   Tasklet* t = &m.tasklets[m.last];
   uint64_t cycle = m.cycle;
+  uint32_t next = queue.next;
   for (;;) {
     if (cycle >= queue.horizon) [[unlikely]] {
       m.cycle = cycle;
       m.last = static_cast<uint32_t>(t - m.tasklets.data());
       if (cycle >= until) return Exit::BUDGET;
       queue.rebuild(m, cycle, until);
+      next = queue.next;
     }
-    if (queue.ready[queue.next]->ready > cycle) [[unlikely]] {
-      if (!queue.pick(cycle)) continue;
+    if (queue.ready[next]->ready > cycle) [[unlikely]] {
+      if (queue.in_order) {
+        cycle = std::min(queue.ready[next]->ready, queue.horizon);
+        continue;
+      }
+      // By value, so that both stay in registers.
+      const Pick pick = queue.pick(next, cycle, distance);
+      next = pick.position;
+      cycle = pick.cycle;
+      if (!pick.found) continue;
     }
-    t = queue.ready[queue.next];
+    t = queue.ready[next];
     const Decoded& d = code[t->pc];
     t->ready = cycle + distance;
     bool done = false;
@@ -141,12 +171,13 @@ Exit loop(Machine& m, uint64_t until) {
         if (m.iram.count) return Exit::IRAM;
         if (!m.running) return m.settle();
         queue.rebuild(m, cycle, until);
+        next = queue.next;
         continue;
       }
     }
     t->issued += 1;
     cycle += 1;
-    if (++queue.next == queue.count) queue.next = 0;
+    if (++next == queue.count) next = 0;
   }
 }
 
