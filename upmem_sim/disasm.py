@@ -6,8 +6,8 @@ import re
 
 from upmem_sim.asmexpr import NAME
 from upmem_sim.decoding import decode
-from upmem_sim.isa import REGISTERS, Arg, Insn, Sym
-from upmem_sim.program import IRAM_BASE, IRAM_INSN_BYTES, Program
+from upmem_sim.isa import OPERATIONS, REGISTERS, Arg, Insn, Sym, split_mnemonic
+from upmem_sim.program import IRAM_BASE, IRAM_INSN_BYTES, Program, Symbol
 from upmem_sim.sugar import sugared
 
 
@@ -42,6 +42,20 @@ def _named(insn: Insn, names: dict[int, list[str]]) -> Arg | None:
     return Sym(names[target][0]) if isinstance(target, int) and target in names else target
 
 
+def _variable(insn: Insn, variables: list[Symbol]) -> str:
+    """Name of the WRAM variable that a load or store from `zero` reaches, as a comment."""
+    row = OPERATIONS.get(split_mnemonic(insn.op)[0])
+    if row is None or row.fmt not in ("load", "store", "store_id"):
+        return ""
+    base = 1 if row.fmt == "load" else 0
+    offset = insn.args[base + 1]
+    if insn.args[base] != "zero" or not isinstance(offset, int):
+        return ""
+    found = (s for s in variables if s.address <= offset < s.address + s.size)
+    symbol = next(found, None)
+    return "" if symbol is None else f" {Sym(symbol.name, offset - symbol.address)}"
+
+
 def disassemble(program: Program) -> str:
     """Text of a program's code, with symbols, addresses and C lines as comments.
 
@@ -50,6 +64,8 @@ def disassemble(program: Program) -> str:
     insns = [sugared(decode(int(word))) for word in program.words]
     names = _labels(program, insns)
     functions = {s.name: s for s in program.symbols.values() if s.section == ".text"}
+    outside = (".text", "*ABS*", ".atomic", ".mram", ".mram.noinit")
+    variables = [s for s in program.symbols.values() if s.section not in outside]
     lines = ["\t.text"]
     line: tuple[str, int] | None = None
     for index, insn in enumerate(insns):
@@ -62,7 +78,8 @@ def disassemble(program: Program) -> str:
             lines.append(f"\t// {at[0]}:{at[1]}")
         line = at
         insn.target = _named(insn, names)
-        lines.append(f"\t{format_insn(insn):<40}// {index:#06x}")
+        note = _variable(insn, variables)
+        lines.append(f"\t{format_insn(insn):<40}// {index:#06x}{note}")
     for name in names.get(len(insns), ()):
         lines.append(f"{name}:")
     return "\n".join(lines) + "\n"

@@ -1,0 +1,135 @@
+"""The `upmem-sim` command: cc, run, disasm.
+
+Whatever goes wrong is one line on standard error and an exit status that is not zero.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from upmem_sim import cc_options
+from upmem_sim.errors import SimError
+
+FAILED = 1
+USAGE = 2
+INTERNAL = 70  # EX_SOFTWARE of sysexits.h
+INTERRUPTED = 130  # 128 + SIGINT
+
+_RAW = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="atim", prog_name="upmem-sim", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Compile, run and look into programs for UPMEM DPUs, without the hardware."""
+
+
+@cli.command(context_settings=_RAW)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="SOURCE...")
+def cc(arguments: tuple[str, ...]) -> None:
+    """Compile C sources (and .s files) to one DPU program.
+
+    \b
+    -o FILE                     program to write [a.out]
+    -DNR_TASKLETS=n             tasklets [1]
+    -DSTACK_SIZE_DEFAULT=b      bytes of stack for each tasklet [1024]
+    -DSTACK_SIZE_TASKLET_i=b    bytes of stack for tasklet i
+    -DNAME[=value] -UNAME       macros
+    -I DIR                      folder with headers
+    -O0 -O1 -O2 -O3 -Os         optimisation [-O2]
+    -Werror                     warnings are errors
+    -mcpu=v1A|v1B               chip, for the limit of tasklets
+    -g -W... -std=... -f...-sections -flto are accepted without effect.
+    """
+    from upmem_sim.cc import compile_c
+    from upmem_sim.elf import write_elf
+
+    options = cc_options.parse(arguments)
+    for source in options.sources:
+        if not source.is_file():
+            raise SimError(f"{source}: no such file")
+    program = compile_c(
+        list(options.sources),
+        nr_tasklets=options.nr_tasklets,
+        stack_bytes=options.stacks,
+        defines=options.defines,
+        opt=options.level,
+        include_dirs=options.include_dirs,
+        werror=options.werror,
+    )
+    options.output.write_bytes(write_elf(program))
+    options.output.chmod(0o755)
+
+
+@cli.command()
+@click.argument("program", type=click.Path(path_type=Path))
+@click.option("--dpus", default=1, show_default=True, help="DPUs that run the program")
+@click.option("--threads", type=click.IntRange(min=1), help="Processors to use [default: all]")
+@click.option("--max-cycles", type=click.IntRange(min=1), help="Stop with an error after so many")
+def run(program: Path, dpus: int, threads: int | None, max_cycles: int | None) -> None:
+    """Run a program from start to end and print what it took.
+
+    With several DPUs the cycles are those of the slowest, the instructions those of all.
+    """
+    from upmem_sim.elf import read_elf
+    from upmem_sim.log import read_log
+    from upmem_sim.system import System
+
+    system = System(read_elf(program), dpus)
+    result = system.run(threads, max_cycles)
+    for dpu in system:
+        text = read_log(dpu)
+        if text:
+            if dpus > 1:
+                click.echo(f"=== DPU#{dpu.index:#x} ===")
+            click.echo(text, nl=not text.endswith("\n"))
+    click.echo(f"cycles        {result.cycles:,}")
+    click.echo(f"instructions  {sum(r.instructions for r in result.dpus):,}")
+    click.echo(f"time          {result.seconds * 1e3:.6f} ms")
+
+
+@cli.command()
+@click.argument("program", type=click.Path(path_type=Path))
+def disasm(program: Path) -> None:
+    """Print a program's code as assembly text, with symbols and C lines."""
+    from upmem_sim.disasm import disassemble
+    from upmem_sim.elf import read_elf
+
+    click.echo(disassemble(read_elf(program)), nl=False)
+
+
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())
+
+
+def invoke(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status. Errors are printed, one line each."""
+    try:
+        status = cli.main(args=arguments, prog_name="upmem-sim", standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    except click.ClickException as error:
+        message, status = error.format_message(), USAGE
+    except (SimError, ValueError) as error:
+        message, status = str(error), FAILED
+    except (click.Abort, KeyboardInterrupt):
+        message, status = "interrupted", INTERRUPTED
+    except BrokenPipeError:
+        # the reader has gone; keep Python from complaining when it closes standard output
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except OSError as error:
+        message, status = f"{error.filename}: {error.strerror}", FAILED
+    except Exception as error:
+        message, status = f"internal error: {type(error).__name__}: {error}", INTERNAL
+    print(f"upmem-sim: {_one_line(message)}", file=sys.stderr)
+    return status
+
+
+def main() -> None:
+    """Entry point of the `upmem-sim` script."""
+    sys.exit(invoke())
