@@ -312,7 +312,7 @@ def _guards(plan: TransferPlan, program: upmem_sim.Program) -> list[tuple[int, i
     taken = sorted(
         (s.address - MRAM_BASE, s.address - MRAM_BASE + s.size)
         for s in program.symbols.values()
-        if s.section.startswith(".mram")
+        if s.section.startswith(".mram") and s.size
     )
     guards = []
     for tile in plan.tiles:
