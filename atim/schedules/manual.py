@@ -29,7 +29,8 @@ def prim_style(
 ) -> tuple[Sketch, dict[str, int]]:
     """The PrIM-like schedule of a named workload on `dpus` DPUs (all of the target by default).
 
-    Raises `UnsupportedError` where the program has no sketch without partial results.
+    A sum of everything (RED) is cut over DPUs and tasklets; everything else by rows or elements.
+    Raises `UnsupportedError` where the program has no such sketch.
     """
     return prim_of(design_space(workload.func, target, workload.resident), target, dpus)
 
@@ -38,11 +39,11 @@ def prim_of(
     sketches: Sequence[Sketch], target: Target, dpus: int | None = None
 ) -> tuple[Sketch, dict[str, int]]:
     """As `prim_style`, for the sketches of any program."""
+    one_sum = len(sketches[0].inputs) == 1 and sketches[0].program.results == 1
     for sketch in sketches:
-        if not sketch.split_reduction:
+        if sketch.name == "reduce" if one_sum else not sketch.split_reduction:
             return sketch, _decide(sketch, target, _within(target, dpus))
-    name = sketches[0].program.block if sketches else "program"
-    raise UnsupportedError(f"{name}: no schedule in the style of PrIM")
+    raise UnsupportedError(f"{sketches[0].program.block}: no schedule in the style of PrIM")
 
 
 def prim_pieces(
@@ -86,4 +87,6 @@ def _decide(sketch: Sketch, target: Target, dpus: int) -> dict[str, int]:
     widest = max(item_bytes(o.dtype) for o in program.inputs)
     decisions["tile"] = max(BLOCK_BYTES // widest, 1)
     fixed = {"even": 0, "cyclic": 1, "vector": VECTOR_ROW}
+    if sketch.name == "reduce":
+        fixed["pieces"] = dpus
     return decisions | {name: value for name, value in fixed.items() if name in decisions}

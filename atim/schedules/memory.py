@@ -6,7 +6,7 @@ the `cache_read` and `cache_write` blocks: with the tile, once a tasklet, or onc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -44,21 +44,35 @@ class Copy:
 
 
 def copies_of(sketch: Sketch, shape: Shape, columns: Columns) -> list[Copy]:
-    """Every operand's copy, inputs first and the output last."""
-    program = sketch.program
+    """Every operand's copy: inputs of the main block, of the epilogue, and the output."""
     ones = np.ones_like(shape.tasklets)
     place = columns.get("vector", ones * VECTOR_ROW)
-    copies = [_read(sketch, shape, operand, place) for operand in program.inputs]
-    row = sketch.roles.row
-    others = [a for a in program.spatial if a != row]
-    extents = [ones] * len(program.axes)
-    extents[row] = shape.task[row]
+    copies = [_read(sketch, shape, operand, place) for operand in sketch.program.inputs]
+    if sketch.name == "reduce":
+        return [*copies, *_partial_sums(sketch, shape)]
+    others = [a for a in sketch.program.spatial if a != sketch.roles.row]
+    extents = [ones] * len(sketch.program.axes)
+    extents[sketch.roles.row] = shape.task[sketch.roles.row]
     turns = _product(ones, [shape.task[a] for a in others])
     if sketch.name == "elementwise":
-        extents[row] = shape.tile[row]
+        extents[sketch.roles.row] = shape.tile[sketch.roles.row]
         turns = turns * shape.steps
-    copies.append(_copy(shape, program.output, True, extents, turns, ones * 0))
+    if sketch.epilogue is not None:
+        for operand in sketch.epilogue.inputs:
+            copies.append(_copy(shape, operand, False, extents, turns, ones * 0))
+        sums = _copy(shape, sketch.program.output, False, extents, ones * 0, ones * 0)
+        held = np.where(place == VECTOR_BLOCK, sums.wram, 0)
+        copies.append(replace(sums, wram=held))
+    copies.append(_copy(shape, sketch.output, True, extents, turns, ones * 0))
     return copies
+
+
+def _partial_sums(sketch: Sketch, shape: Shape) -> list[Copy]:
+    """One sum a tasklet, and their total, both shared; tasklet 0 writes the total to MRAM."""
+    ones = np.ones_like(shape.tasklets)
+    total = _copy(shape, sketch.output, True, shape.dpu, ones, ones)
+    sums = replace(total, wram=total.wram * shape.tasklets, dmas=ones * 0, bytes=ones * 0)
+    return [sums, total]
 
 
 def box_bytes(operand: Operand, extents: list[Column]) -> Column:
@@ -72,6 +86,10 @@ def _read(sketch: Sketch, shape: Shape, operand: Operand, place: Column) -> Copy
     """An input: per tile, or per tasklet where it doesn't follow the tile, or resident."""
     row, tile = sketch.roles.row, sketch.roles.tile
     ones = np.ones_like(shape.tasklets)
+    if sketch.name == "reduce":
+        serial = [a for a in range(len(sketch.program.axes)) if a != tile]
+        turns = _product(shape.steps, [shape.task[a] for a in serial])
+        return _copy(shape, operand, False, shape.tile, turns, ones * 0)
     if not operand.uses(tile):
         if sketch.name == "elementwise" or operand.uses(row):
             return _copy(shape, operand, False, shape.task, ones, ones * 0)

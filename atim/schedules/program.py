@@ -8,7 +8,8 @@ with the block's name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from tvm.s_tir import Schedule
 
 from atim.errors import UnsupportedError
 
-__all__ = ["Axis", "Operand", "Program", "analyse", "item_bytes"]
+__all__ = ["Axis", "Epilogue", "Operand", "Program", "analyse", "item_bytes"]
 
 # TVM's nodes have no Python types worth naming
 Node = Any
@@ -61,11 +62,25 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
+class Epilogue:
+    """Element-wise work on the result of a reduction, one block; operands indexed by the main axes.
+
+    `fused` says if a kernel can do it as soon as a result is complete: same shape, same index.
+    Otherwise it is a host nest.
+    """
+
+    block: str
+    inputs: tuple[Operand, ...]
+    output: Operand
+    operations: tuple[tuple[str, str, int], ...]
+    fused: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A PrimFunc with one main block; `func` has the element-wise producers inlined already.
 
     `operations` counts (operation, dtype) of the main block's value, its accumulation included.
-    `epilogue` names the blocks after the main one (element-wise consumers), in order.
     """
 
     func: tirx.PrimFunc
@@ -74,7 +89,7 @@ class Program:
     inputs: tuple[Operand, ...]
     output: Operand
     operations: tuple[tuple[str, str, int], ...]
-    epilogue: tuple[str, ...]
+    epilogue: Epilogue | None
 
     @property
     def spatial(self) -> tuple[int, ...]:
@@ -84,6 +99,11 @@ class Program:
     def reduction(self) -> tuple[int, ...]:
         return tuple(i for i, axis in enumerate(self.axes) if axis.reduce)
 
+    @property
+    def results(self) -> int:
+        """Elements of the main block's output."""
+        return prod(self.output.shape)
+
 
 def item_bytes(dtype: str) -> int:
     """Bytes of one element in MRAM and WRAM."""
@@ -91,66 +111,108 @@ def item_bytes(dtype: str) -> int:
 
 
 def analyse(func: tirx.PrimFunc) -> Program:
-    """Inline what can be inlined and read the main block.
+    """Inline what can be inlined and read the main block and its epilogue.
 
     Raises `UnsupportedError` when there is no single reduction, when an index is not affine with
     static shape, or when the output is not indexed by the spatial axes in order.
     """
     schedule = Schedule(func, debug_mask="none", error_render_level="none")
-    main, epilogue = _main_block(schedule)
+    main, after = _inlined(schedule)
     block = schedule.get(main)
     name = str(block.name_hint)
     axes = tuple(_axis(iv, name) for iv in block.iter_vars)
-    variables = [iv.var for iv in block.iter_vars]
-    store = block.body
-    if not isinstance(store, tirx.BufferStore):
-        raise UnsupportedError(f"block {name}: one store expected, {type(store).__name__} found")
-    output = _operand(store.buffer, store.indices, variables, name)
+    output, inputs, operations = _body(block, [iv.var for iv in block.iter_vars])
     spatial = [i for i, axis in enumerate(axes) if not axis.reduce]
-    for row, axis in zip(output.index, spatial, strict=False):
-        if [i for i, c in enumerate(row) if c] != [axis] or row[axis] != 1:
-            raise UnsupportedError(f"block {name}: output not indexed by its axes in order")
-    if len(output.index) != len(spatial):
-        raise UnsupportedError(
-            f"block {name}: output rank {len(output.index)}, axes {len(spatial)}"
-        )
-    operations: dict[tuple[str, str], int] = {}
-    loads: dict[str, Operand] = {}
-    for load in _visit(store.value, operations):
-        operand = _operand(load.source, load.indices, variables, name)
-        if operand.name == output.name:
-            continue
-        if operand != loads.setdefault(operand.name, operand):
-            raise UnsupportedError(f"block {name}: {operand.name} is read at two different indices")
+    if not _identity(output, spatial):
+        raise UnsupportedError(f"block {name}: output not indexed by its axes in order")
     return Program(
         func=schedule.mod["main"],
         block=name,
         axes=axes,
-        inputs=tuple(loads.values()),
+        inputs=inputs,
         output=output,
-        operations=tuple((op, dtype, n) for (op, dtype), n in sorted(operations.items())),
-        epilogue=epilogue,
+        operations=operations,
+        epilogue=None if after is None else _epilogue(schedule.get(after), output, axes),
     )
 
 
-def _main_block(schedule: Schedule) -> tuple[Node, tuple[str, ...]]:
-    """Inline producers; the one reduction (or the last block) is the main block."""
+def _inlined(schedule: Schedule) -> tuple[Node, Node | None]:
+    """The main block (the only reduction, or the last block) and the one after it, once everything
+    element-wise before and between is inlined."""
     blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
-    reductions = [b for b in blocks if _is_reduction(schedule.get(b))]
+    names = [str(schedule.get(b).name_hint) for b in blocks]
+    reductions = [n for n, b in zip(names, blocks, strict=True) if _is_reduction(schedule.get(b))]
     if len(reductions) > 1:
-        names = ", ".join(str(schedule.get(b).name_hint) for b in reductions)
-        raise UnsupportedError(f"blocks {names}: one reduction at most in one kernel")
-    main = reductions[0] if reductions else blocks[-1]
-    name = str(schedule.get(main).name_hint)
-    position = [str(schedule.get(b).name_hint) for b in blocks].index(name)
-    for producer in blocks[:position]:
-        label = str(schedule.get(producer).name_hint)
+        raise UnsupportedError(f"blocks {', '.join(reductions)}: one reduction at most in a kernel")
+    main = reductions[0] if reductions else names[-1]
+    last = names[-1]
+    for name in names:
+        if name in (main, last):
+            continue
         try:
-            schedule.compute_inline(producer)
+            schedule.compute_inline(schedule.get_sblock(name))
         except tvm.s_tir.ScheduleError as error:
-            raise UnsupportedError(f"block {label}: can't be inlined into {name}") from error
-    after = tuple(str(schedule.get(b).name_hint) for b in blocks[position + 1 :])
-    return schedule.get_sblock(name), after
+            raise UnsupportedError(f"block {name}: can't be inlined") from error
+    after = None if last == main else schedule.get_sblock(last)
+    return schedule.get_sblock(main), after
+
+
+def _epilogue(block: Node, result: Operand, axes: tuple[Axis, ...]) -> Epilogue:
+    output, inputs, operations = _body(block, [iv.var for iv in block.iter_vars])
+    spatial = [i for i, axis in enumerate(axes) if not axis.reduce]
+
+    def widened(operand: Operand) -> Operand:
+        index = []
+        for row in operand.index:
+            wide = [0] * len(axes)
+            for axis, coefficient in zip(spatial, row, strict=True):
+                wide[axis] = coefficient
+            index.append(tuple(wide))
+        return replace(operand, index=tuple(index))
+
+    extents = [int(iv.dom.extent) for iv in block.iter_vars]
+    same = extents == [axes[i].extent for i in spatial] and not _is_reduction(block)
+    if not same:
+        return Epilogue(str(block.name_hint), (), output, operations, fused=False)
+    reads = [widened(operand) for operand in inputs]
+    fused = _identity(widened(output), spatial) and all(
+        _identity(read, spatial) for read in reads if read.name == result.name
+    )
+    others = tuple(read for read in reads if read.name != result.name)
+    return Epilogue(str(block.name_hint), others, widened(output), operations, fused)
+
+
+def _body(
+    block: Node, variables: list[Node]
+) -> tuple[Operand, tuple[Operand, ...], tuple[tuple[str, str, int], ...]]:
+    """(output, inputs, operations) of a block that stores one value."""
+    name, store = str(block.name_hint), block.body
+    if not isinstance(store, tirx.BufferStore):
+        raise UnsupportedError(f"block {name}: one store expected, {type(store).__name__} found")
+    output = _operand(store.buffer, store.indices, variables, name)
+    operations: dict[tuple[str, str], int] = {}
+    loads: dict[str, Operand] = {}
+    buffers: dict[str, Node] = {}
+    for load in _visit(store.value, operations):
+        operand = _operand(load.source, load.indices, variables, name)
+        if not buffers.setdefault(operand.name, load.source).same_as(load.source):
+            raise UnsupportedError(f"block {name}: two tensors are named {operand.name}")
+        if operand.name == output.name:
+            continue
+        if operand != loads.setdefault(operand.name, operand):
+            raise UnsupportedError(f"block {name}: {operand.name} is read at two different indices")
+    counted = tuple((op, dtype, n) for (op, dtype), n in sorted(operations.items()))
+    return output, tuple(loads.values()), counted
+
+
+def _identity(operand: Operand, axes: list[int]) -> bool:
+    """True when dimension d is indexed by axes[d] alone."""
+    if len(operand.index) != len(axes) or any(operand.offset):
+        return False
+    return all(
+        row[axis] == 1 and sum(1 for c in row if c) == 1
+        for row, axis in zip(operand.index, axes, strict=True)
+    )
 
 
 def _is_reduction(block: Node) -> bool:

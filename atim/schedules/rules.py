@@ -57,7 +57,7 @@ def _elementwise(s: Schedule, sketch: Sketch, sizes: Sizes, decisions: Mapping[s
     turn, lane = s.split(element, [None, sizes.unroll])
     s.reorder(*grid, task, *others, step, turn, lane)
     _bind(s, grid, task)
-    for operand, index in _reads(s, sketch, block):
+    for operand, index in _reads(s, block, sketch.program.inputs):
         read = s.cache_read(block, index, SCOPE_TASKLET)
         s.compute_at(read, step if operand.uses(row) else task)
     s.reverse_compute_at(s.cache_write(block, 0, SCOPE_TASKLET), step)
@@ -86,7 +86,7 @@ def _rows_split(s: Schedule, sketch: Sketch, sizes: Sizes, decisions: Mapping[st
     spatial = {axis: named[name] for axis, name in spatial_names.items()}
     reduction = [named[name] for name in reduction_names]
     _kernel(s, sketch, sizes, decisions["vector"], block, [named[piece_name]], spatial, reduction)
-    _host_finish(s, final, sizes)
+    _host_finish(s, sketch, final, sizes)
 
 
 def _kernel(
@@ -104,7 +104,7 @@ def _kernel(
     `reduction` ends with (tile step, element of the tile). With the vector kept for all rows of a
     tasklet, tiles lie outside of the row groups and the sums wait in WRAM.
     """
-    row = sketch.roles.row
+    row, tile = sketch.roles.row, sketch.roles.tile
     grid, inner = _split_grid(s, sketch, sizes, spatial)
     grid = [*pieces, *grid]
     groups = sizes.task[row] // sizes.block
@@ -112,44 +112,110 @@ def _kernel(
     others = [loop for axis, loop in inner.items() if axis != row]
     *serial, step, element = reduction
     turn, copy = s.split(element, [None, sizes.unroll])
-    if place == VECTOR_BLOCK:
-        order, matrix_at = [*others, *serial, step, group], group
-    else:
-        order, matrix_at = [*others, group, *serial, step], step
-    s.reorder(*grid, task, *order, turn, copy, lane)
+    held = place == VECTOR_BLOCK
+    order = [*serial, step, group] if held else [group, *serial, step]
+    s.reorder(*grid, task, *others, *order, turn, copy, lane)
     _bind(s, grid, task)
-    result_at = others[-1] if others else task
+    share_at = others[-1] if others else task
     reads = []
-    for operand, index in _reads(s, sketch, block):
+    for operand, index in _reads(s, block, sketch.program.inputs):
         shared = place == VECTOR_RESIDENT and not operand.uses(row)
         scope = SCOPE_SHARED if shared else SCOPE_TASKLET
         reads.append((operand, shared, s.cache_read(block, index, scope)))
-    write = s.cache_write(block, 0, SCOPE_TASKLET)
-    if place != VECTOR_BLOCK:
-        s.reverse_compute_at(s.cache_write(block, 0, SCOPE_REGISTERS), group)
-    s.reverse_compute_at(write, result_at)
+    _write_back(s, sketch, block, share_at if held else group, share_at, fuse=not pieces)
     for operand, shared, read in reads:
         if shared:
             s.compute_at(read, grid[-1])
-            _share_copy(s, read, sizes, sizes.tile[sketch.roles.tile])
-        elif not operand.uses(sketch.roles.tile):
+            _share_copy(s, read, sizes, sizes.tile[tile])
+        elif not operand.uses(tile):
             s.compute_at(read, task)
         else:
-            s.compute_at(read, matrix_at if operand.uses(row) else step)
+            s.compute_at(read, group if held and operand.uses(row) else step)
     s.decompose_reduction(block, serial[0] if serial else step)
     s.unroll(copy)
     s.unroll(lane)
 
 
-def _host_finish(s: Schedule, final: Block, sizes: Sizes) -> None:
+def _write_back(
+    s: Schedule, sketch: Sketch, block: Block, sums_at: Loop, share_at: Loop, fuse: bool
+) -> None:
+    """Sums live at `sums_at` (registers, unless that is where the whole share lies); the tasklet's
+    share of results goes to MRAM at `share_at`, through the epilogue where the kernel does it."""
+    in_registers = not s.get(sums_at).same_as(s.get(share_at))
+    scope = SCOPE_REGISTERS if in_registers else SCOPE_TASKLET
+    epilogue = sketch.program.epilogue
+    if epilogue is None or not epilogue.fused or not fuse:
+        write = s.cache_write(block, 0, SCOPE_TASKLET)
+        if in_registers:
+            s.reverse_compute_at(s.cache_write(block, 0, scope), sums_at)
+        s.reverse_compute_at(write, share_at)
+        return
+    after = s.get_sblock(epilogue.block)
+    reads = [s.cache_read(after, i, SCOPE_TASKLET) for _, i in _reads(s, after, epilogue.inputs)]
+    s.set_scope(block, 0, scope)
+    write = s.cache_write(after, 0, SCOPE_TASKLET)
+    s.reverse_compute_at(after, sums_at)
+    s.reverse_compute_at(write, share_at)
+    for read in reads:
+        s.compute_at(read, share_at)
+
+
+def _reduce(s: Schedule, sketch: Sketch, sizes: Sizes, decisions: Mapping[str, int]) -> None:
+    """The reduction over DPUs and tasklets: a sum in each tasklet, added up by tasklet 0 in WRAM,
+    one partial result a DPU, added up by the host."""
+    final, axis = s.get_sblock(sketch.program.block), sketch.roles.tile
+    loops = dict(enumerate(s.get_loops(final)))
+    counts = [sizes.grid[axis], sizes.tasklets]
+    over, inner = s.split(loops[axis], [sizes.grid[axis], sizes.dpu[axis]])
+    if decisions["cyclic"]:
+        step, task, element = s.split(inner, [sizes.steps, sizes.tasklets, sizes.tile[axis]])
+    else:
+        task, step, element = s.split(inner, [sizes.tasklets, sizes.steps, sizes.tile[axis]])
+    others = [loops[a] for a in sketch.program.reduction if a != axis]
+    s.reorder(over, task, *others, step, element)
+    names = [_name(s, loop) for loop in (*others, step, element)]
+    spatial_names = {a: _name(s, loops[a]) for a in sketch.program.spatial}
+    both = s.fuse(over, task)
+    both_name = _name(s, both)
+    block = s.rfactor(both, factor_axis=0)
+    partial = s.rfactor(s.split(s.get_loops(final)[-1], counts)[0], factor_axis=0)
+    named = {_name(s, loop): loop for loop in s.get_loops(block)}
+    over, task = s.split(named[both_name], counts)
+    grid, spatial = _split_grid(
+        s, sketch, sizes, {a: named[name] for a, name in spatial_names.items()}
+    )
+    *serial, step, element = [named[name] for name in names]
+    turn, copy = s.split(element, [None, sizes.unroll])
+    grid = [over, *grid]
+    s.reorder(*grid, task, *spatial.values(), *serial, step, turn, copy)
+    _bind(s, grid, None)
+    s.set_scope(block, 0, SCOPE_SHARED)
+    s.reverse_compute_at(partial, grid[-1])
+    s.bind(task, "threadIdx.x")
+    for _, index in _reads(s, block, sketch.program.inputs):
+        s.compute_at(s.cache_read(block, index, SCOPE_TASKLET), step)
+    s.reverse_compute_at(s.cache_write(block, 0, SCOPE_REGISTERS), list(spatial.values())[-1])
+    s.reverse_compute_at(s.cache_write(partial, 0, SCOPE_SHARED), grid[-1])
+    s.decompose_reduction(block, serial[0] if serial else step)
+    s.unroll(copy)
+    if sizes.tasklets > 1:
+        s.decompose_reduction(partial, s.get_loops(partial)[len(grid)])
+    _host_finish(s, sketch, final, sizes)
+
+
+def _host_finish(s: Schedule, sketch: Sketch, final: Block, sizes: Sizes) -> None:
     """Partial results added on the host, the outermost axis cut over threads; pieces lie outside
-    of the contiguous axis, so that the inner loop runs along memory."""
+    of the contiguous axis, so that the inner loop runs along memory. Then the epilogue."""
     *spatial, piece = s.get_loops(final)
     over, inside = s.split(spatial[0], [sizes.host, None])
     rest = [inside, *spatial[1:]]
     s.reorder(over, *rest[:-1], piece, rest[-1])
     s.parallel(over)
     s.decompose_reduction(final, piece)
+    epilogue = sketch.program.epilogue
+    if epilogue is not None:
+        first = s.get_loops(s.get_sblock(epilogue.block))[0]
+        s.parallel(s.split(first, [sizes.host, None])[0])
 
 
 def _split_grid(
@@ -190,20 +256,26 @@ def _share_copy(s: Schedule, read: Block, sizes: Sizes, tile: int) -> None:
     s.bind(task, "threadIdx.x")
 
 
-def _reads(s: Schedule, sketch: Sketch, block: Block) -> list[tuple[Operand, int]]:
-    """The inputs with their positions among the block's reads (before any caching)."""
+def _reads(s: Schedule, block: Block, operands: tuple[Operand, ...]) -> list[tuple[Operand, int]]:
+    """Operands with their positions among the block's reads, which caching keeps."""
     names = [str(region.source.name) for region in s.get(block).reads]
-    return [(operand, names.index(operand.name)) for operand in sketch.program.inputs]
+    return [(operand, names.index(operand.name)) for operand in operands]
 
 
-def _bind(s: Schedule, grid: list[Loop], task: Loop) -> None:
+def _bind(s: Schedule, grid: list[Loop], task: Loop | None) -> None:
     for loop, name in zip(grid, _GRID, strict=False):
         s.bind(loop, name)
-    s.bind(task, "threadIdx.x")
+    if task is not None:
+        s.bind(task, "threadIdx.x")
 
 
 def _name(s: Schedule, loop: Loop) -> str:
     return str(s.get(loop).loop_var.name)
 
 
-_RULES = {"elementwise": _elementwise, "rows": _rows, "rows_split": _rows_split}
+_RULES = {
+    "elementwise": _elementwise,
+    "rows": _rows,
+    "rows_split": _rows_split,
+    "reduce": _reduce,
+}

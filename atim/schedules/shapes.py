@@ -16,7 +16,6 @@ from math import gcd, lcm
 
 import numpy as np
 
-from atim.schedules.program import Program
 from atim.schedules.sketch import Column, Columns, Sketch
 from atim.target import DMA_ALIGN_BYTES
 
@@ -101,7 +100,10 @@ def shape_of(sketch: Sketch, columns: Columns) -> Shape:
         if axis != sketch.roles.row:
             _cut_serial(sketch, shape, axis, columns)
     if sketch.name == "elementwise":
-        _cut_elementwise(sketch, shape, columns)
+        _cut_along(sketch, shape, columns, _dpus(sketch, sketch.roles.row, columns))
+    elif sketch.name == "reduce":
+        _cut_serial(sketch, shape, sketch.roles.row, columns)
+        _cut_along(sketch, shape, columns, columns["pieces"])
     else:
         _cut_reduction(sketch, shape, columns)
         _cut_rows(sketch, shape, columns)
@@ -161,11 +163,11 @@ def round_up(a: Column, step: Column | int) -> Column:
     return -(-a // step) * step
 
 
-def alignment(program: Program, axis: int) -> int:
+def alignment(sketch: Sketch, axis: int) -> int:
     """Elements that a tile along the axis must be a multiple of, so that DMAs starting at any tile
     are aligned to 8 bytes in every operand where the axis runs through the contiguous dimension."""
     steps = [1]
-    for operand in (*program.inputs, program.output):
+    for operand in (*sketch.inputs, sketch.output):
         stride = operand.innermost(axis) * operand.item_bytes
         if stride:
             steps.append(DMA_ALIGN_BYTES // gcd(DMA_ALIGN_BYTES, stride))
@@ -193,17 +195,17 @@ def _cut_serial(sketch: Sketch, shape: Shape, axis: int, columns: Columns) -> No
     """A spatial axis over DPUs; every tasklet walks the DPU's share in full."""
     extent = shape.dpu[axis]
     span = ceil_div(extent, _dpus(sketch, axis, columns))
-    span = round_up(span, alignment(sketch.program, axis))
+    span = round_up(span, alignment(sketch, axis))
     shape.dpu[axis] = shape.task[axis] = span
     shape.grid[axis] = ceil_div(extent, span)
 
 
-def _cut_elementwise(sketch: Sketch, shape: Shape, columns: Columns) -> None:
-    """The contiguous axis: DPUs x tasklets x blocks x elements of one WRAM tile."""
-    row = sketch.roles.row
-    extent, even = shape.dpu[row], columns["even"] > 0
-    step = alignment(sketch.program, row)
-    share = ceil_div(extent, _dpus(sketch, row, columns))
+def _cut_along(sketch: Sketch, shape: Shape, columns: Columns, dpus: Column) -> None:
+    """The tile axis over everything: DPUs x tasklets x blocks x elements of one WRAM tile."""
+    axis = sketch.roles.tile
+    extent, even = shape.dpu[axis], columns["even"] > 0
+    step = alignment(sketch, axis)
+    share = ceil_div(extent, dpus)
     unroll = _not_beyond(columns["unroll"], share)
     grain = np.lcm(unroll, step)
     per_task = ceil_div(share, columns["tasklets"])
@@ -213,16 +215,16 @@ def _cut_elementwise(sketch: Sketch, shape: Shape, columns: Columns) -> None:
     blocks = ceil_div(all_blocks, columns["tasklets"])
     tasklets = ceil_div(all_blocks, blocks)
     full = tasklets * blocks * tile
-    shape.dpu[row] = np.where(even, full, np.minimum(full, round_up(share, step)))
-    shape.grid[row] = ceil_div(extent, shape.dpu[row])
-    shape.task[row], shape.tile[row] = blocks * tile, tile
+    shape.dpu[axis] = np.where(even, full, np.minimum(full, round_up(share, step)))
+    shape.grid[axis] = ceil_div(extent, shape.dpu[axis])
+    shape.task[axis], shape.tile[axis] = blocks * tile, tile
     shape.tasklets, shape.steps, shape.unroll = tasklets, blocks, unroll
 
 
 def _cut_reduction(sketch: Sketch, shape: Shape, columns: Columns) -> None:
     """The reduction: pieces over DPUs, tiles of one WRAM buffer."""
     piece, tile = sketch.roles.piece, sketch.roles.tile
-    even, step = columns["even"] > 0, alignment(sketch.program, tile)
+    even, step = columns["even"] > 0, alignment(sketch, tile)
     share = extent = shape.dpu[tile]
     if piece == tile:
         share = ceil_div(extent, columns["pieces"])
@@ -247,7 +249,7 @@ def _cut_rows(sketch: Sketch, shape: Shape, columns: Columns) -> None:
     """The last spatial axis: DPUs x tasklets x row groups x rows handled together."""
     row = sketch.roles.row
     extent, even = shape.dpu[row], columns["even"] > 0
-    step = alignment(sketch.program, row)
+    step = alignment(sketch, row)
     share = ceil_div(extent, _dpus(sketch, row, columns))
     block = _not_beyond(columns["row_block"], share)
     grain = np.lcm(block, step)

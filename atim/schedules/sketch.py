@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from atim.errors import UsageError
-from atim.schedules.program import Program
+from atim.schedules.program import Epilogue, Operand, Program
 from atim.target import Target
 
 if TYPE_CHECKING:
@@ -75,6 +75,22 @@ class Sketch:
     def func(self) -> tirx.PrimFunc:
         """The program as scheduled: producers inlined."""
         return self.program.func
+
+    @property
+    def epilogue(self) -> Epilogue | None:
+        """The epilogue, where the kernel does it (partial results can't have one)."""
+        epilogue = self.program.epilogue
+        return None if epilogue is None or self.split_reduction or not epilogue.fused else epilogue
+
+    @property
+    def inputs(self) -> tuple[Operand, ...]:
+        """What the kernel reads."""
+        return (*self.program.inputs, *(self.epilogue.inputs if self.epilogue else ()))
+
+    @property
+    def output(self) -> Operand:
+        """What the kernel writes: the result, or one DPU's part of it before the host's sum."""
+        return self.epilogue.output if self.epilogue else self.program.output
 
     @cached_property
     def names(self) -> tuple[str, ...]:

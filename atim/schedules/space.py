@@ -12,6 +12,8 @@ from atim.target import Target
 __all__ = ["design_space", "sketches_of"]
 
 MAX_GRID_AXES = 3
+# up to so many rows, tasklets may share a row (each sums a part of it)
+FEW_ROWS = 96
 TASKLETS = (1, 2, 3, 4, 6, 8, 10, 11, 12, 14, 16, 18, 20, 21, 22, 24)
 ROW_BLOCKS = (1, 2, 4)
 UNROLLS = (1, 2, 4, 8, 16, 32, 64)
@@ -32,7 +34,8 @@ def design_space(
 
 def sketches_of(program: Program, target: Target, resident: tuple[str, ...] = ()) -> list[Sketch]:
     """As `design_space`, for a program analysed already."""
-    known = [operand.name for operand in program.inputs]
+    after = program.epilogue.inputs if program.epilogue else ()
+    known = [operand.name for operand in (*program.inputs, *after)]
     for name in resident:
         if name not in known:
             raise UsageError(f"resident: {name!r} unknown, inputs: {', '.join(known)}")
@@ -40,7 +43,12 @@ def sketches_of(program: Program, target: Target, resident: tuple[str, ...] = ()
         raise UnsupportedError(f"block {program.block}: no spatial axis")
     if not program.reduction:
         return [_elementwise(program, target, resident)]
-    return [_rows(program, target, resident), _rows_split(program, target, resident)]
+    sketches = [_rows(program, target, resident)]
+    if program.results > 1:
+        sketches.append(_rows_split(program, target, resident))
+    if program.axes[program.spatial[-1]].extent <= FEW_ROWS:
+        sketches.append(_reduce(program, target, resident))
+    return sketches
 
 
 def _elementwise(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch:
@@ -81,6 +89,24 @@ def _rows_split(program: Program, target: Target, resident: tuple[str, ...]) -> 
         Decision("host_threads", HOST_THREADS),
     )
     return Sketch("rows_split", program, roles, decisions, True, target, resident)
+
+
+def _reduce(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch:
+    tile = _tile_axis(program)
+    grid = tuple(a for a in _grid_axes(program, MAX_GRID_AXES - 1) if program.axes[a].extent > 1)
+    roles = Roles(program.spatial[-1], tile, tile, grid)
+    extent = program.axes[tile].extent
+    decisions = (
+        *_dpu_decisions(program, roles, target),
+        Decision("pieces", counts(extent, target.dpus)),
+        Decision("tasklets", _tasklets(target)),
+        Decision("tile", _tiles(extent, max(o.item_bytes for o in program.inputs))),
+        Decision("unroll", UNROLLS),
+        Decision("cyclic", (0, 1)),
+        Decision("even", (1,)),
+        Decision("host_threads", HOST_THREADS),
+    )
+    return Sketch("reduce", program, roles, decisions, True, target, resident)
 
 
 def _row_decisions(program: Program, roles: Roles, target: Target) -> tuple[Decision, ...]:

@@ -100,6 +100,8 @@ _SLOTS_PER_LOOP = 2
 _SLOTS_PER_STEP = 8
 _SLOTS_PER_GROUP = 25
 _SLOTS_PROLOGUE = 250
+_SLOTS_BARRIER = 15
+_SLOTS_PER_SUM = 6
 
 
 def terms_of(sketch: Sketch, matrix: Column) -> dict[str, Floats]:
@@ -149,7 +151,7 @@ def _memory(sketch: Sketch, shape: Shape, copies: list[Copy]) -> dict[str, Colum
     reads = sum((c.bytes for c in copies if not c.write), zero)
     writes = sum((c.bytes for c in copies if c.write), zero)
     dmas = sum((c.dmas for c in copies), zero)
-    operands = (*sketch.program.inputs, sketch.program.output)
+    operands = (*sketch.inputs, sketch.output)
     misaligned = np.zeros_like(zero, dtype=bool)
     for copy in copies:
         misaligned |= copy.misaligned
@@ -185,6 +187,7 @@ def _compute(
     steps = work / np.maximum(shape.tile[sketch.roles.tile] * shape.block, 1)
     around = _SLOTS_PROLOGUE + _SLOTS_PER_DMA * dmas + _SLOTS_PER_STEP * steps
     around = around + _SLOTS_PER_GROUP * groups * bool(program.reduction)
+    around = around + _results_slots(sketch, shape)
     code = sum(n * _words(op, dtype) for op, dtype, n in program.operations)
     words = code + len(each) + 1 + len(once) / shape.block
     return {
@@ -194,17 +197,28 @@ def _compute(
     }
 
 
+def _results_slots(sketch: Sketch, shape: Shape) -> Column | Floats:
+    """What a result costs after its sum: the epilogue, or the sums of other tasklets."""
+    results = _product([shape.task[a] for a in sketch.program.spatial])
+    if sketch.name == "reduce":
+        wait = _SLOTS_BARRIER * shape.tasklets * (shape.tasklets > 1)
+        return wait + _SLOTS_PER_SUM * shape.tasklets * results
+    if sketch.epilogue is None:
+        return results * 0
+    each = sum(n * _slots(op, dtype) for op, dtype, n in sketch.epilogue.operations)
+    return results * (each + _SLOTS_PER_LOOP)
+
+
 def _transfers(sketch: Sketch, shape: Shape, dpus: Column | Floats) -> dict[str, Column | Floats]:
     program = sketch.program
     zero = np.zeros_like(shape.tasklets)
-    moved = [o for o in program.inputs if o.name not in sketch.resident]
-    there = [o for o in program.inputs if o.name in sketch.resident]
+    moved = [o for o in sketch.inputs if o.name not in sketch.resident]
+    there = [o for o in sketch.inputs if o.name in sketch.resident]
     h2d = sum((box_bytes(o, shape.dpu) for o in moved), zero)
-    d2h = box_bytes(program.output, shape.dpu)
+    d2h = box_bytes(sketch.output, shape.dpu)
     finish = zero
     if sketch.roles.piece is not None:
-        outputs = prod(program.output.shape) * program.output.item_bytes
-        finish = shape.grid[sketch.roles.piece] * outputs
+        finish = shape.grid[sketch.roles.piece] * program.results * program.output.item_bytes
     return {
         "h2d_bytes": h2d,
         "resident_bytes": sum((box_bytes(o, shape.dpu) for o in there), zero),

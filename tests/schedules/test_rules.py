@@ -15,7 +15,7 @@ from atim.errors import UsageError
 from atim.schedules import Sketch, design_space
 from atim.schedules.shapes import SWITCHES
 from atim.target import Target
-from atim.workloads import Workload, get
+from atim.workloads import WORKLOADS, Workload, get
 
 TARGET = Target(dpus=2048)
 
@@ -54,7 +54,7 @@ def test_mtv_rows(shape: tuple[int, int], vector: int, even: int) -> None:
 
 @pytest.mark.parametrize("even", [0, 1])
 @pytest.mark.parametrize("vector", [0, 1, 2])
-@pytest.mark.parametrize("shape", [(1, 1), (13, 191)])
+@pytest.mark.parametrize("shape", [(2, 1), (13, 191)])
 def test_mtv_rows_split(shape: tuple[int, int], vector: int, even: int) -> None:
     mtv = get("mtv", shape)
     decisions = ROWS | {"dpus_i": 7, "vector": vector, "even": even, "pieces": 3}
@@ -70,10 +70,10 @@ def test_va(size: int, cyclic: int, even: int) -> None:
     check(va, sketches(va)["elementwise"], decisions | {"even": even})
 
 
-@pytest.mark.parametrize("name", ["va", "geva", "mtv", "ttv", "mmtv"])
+@pytest.mark.parametrize("name", ["va", "geva", "red", "mtv", "gemv", "ttv", "mmtv"])
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
 def test_random_decisions(name: str, dtype: str, rng: np.random.Generator) -> None:
-    shape = {"va": (1009,), "geva": (517,), "mtv": (61, 130)}.get(name, (5, 23, 70))
+    shape = {1: (1009,), 2: (61, 130), 3: (5, 23, 70)}[len(WORKLOADS[name].sizes)]
     workload = get(name, shape, dtype)
     for sketch in sketches(workload).values():
         for _ in range(2):
