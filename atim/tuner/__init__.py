@@ -1,0 +1,37 @@
+"""Search over the space of schedules: `tune` a tensor program, get a `Run`.
+
+    api         tune: the pieces put together       result      Run, Best, Built
+    loop        propose, measure, record, learn     search      one round after the other
+    proposals   candidates by the thousand          features    closed forms -> what the model sees
+    measure     what a builder does with one        cost_model  features -> predicted time
+    pool        builder processes and their limits  builder     one such process
+    database    records of a run in SQLite          display     progress
+
+Names are loaded when first used: a builder process needs only a part of this.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from atim.tuner.api import tune
+    from atim.tuner.loop import Limits
+    from atim.tuner.result import Best, Built, Run
+
+__all__ = ["Best", "Built", "Limits", "Run", "tune"]
+
+_HOME = {
+    "Best": "atim.tuner.result",
+    "Built": "atim.tuner.result",
+    "Limits": "atim.tuner.loop",
+    "Run": "atim.tuner.result",
+    "tune": "atim.tuner.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'atim.tuner' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

@@ -15,10 +15,10 @@ from atim.errors import AtimError
 from atim.tuner.builder import Job
 from atim.tuner.database import Database, Record, RunKey
 from atim.tuner.display import Display
-from atim.tuner.measure import Measurement, Task
 from atim.tuner.pool import Pool, Reply
 from atim.tuner.proposals import Candidate
 from atim.tuner.search import Observation, Search
+from atim.tuner.trial import Measurement, Task
 
 __all__ = ["Baseline", "Limits", "Result", "tune_records"]
 

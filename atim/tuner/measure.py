@@ -2,14 +2,14 @@
 
 In: a `Problem` (once) and tasks. Out: a `Measurement` a task. Every simulated DPU's results are
 compared with `evaluate` over its own part of the iteration space, exactly for integers; whatever
-goes wrong is a measurement too, with a reason out of `REASONS`.
+goes wrong is a measurement too, with a reason out of `trial.REASONS`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,28 +23,14 @@ from atim.evaluate import evaluate
 from atim.schedules import Sketch, design_space
 from atim.schedules.shapes import shape_of
 from atim.target import Target
+from atim.tuner.trial import Measurement, Task
 from atim.workloads import random_array
 from upmem_sim import SimFault
 
-__all__ = ["REASONS", "Measurement", "Problem", "Task", "check_outputs", "check_piece", "run_task"]
+__all__ = ["Problem", "check_outputs", "check_piece", "run_task"]
 
 Array = NDArray[Any]
 Box = tuple[tuple[int, int], ...]
-
-REASONS = {
-    "schedule": "TVM or the code generator finds the schedule illegal",
-    "unsupported": "the code generator can't express it",
-    "overflow": "the program does not fit the DPU's memories, known only after linking",
-    "toolchain": "a compiler failed",
-    "fault": "the kernel broke a rule of the machine",
-    "cycles": "the kernel was stopped, far beyond its estimate",
-    "mismatch": "wrong numbers",
-    "timeout": "building and running took too long",
-    "memory": "the builder took too much memory",
-    "crash": "the builder process died",
-    "error": "an error nobody foresaw",
-}
-"""Why a trial failed; the last four are found by the pool."""
 
 # A kernel is stopped when it takes this many times its estimate, so that hangs end the same way
 # on every machine; the floor is 0.1 s of a DPU.
@@ -52,31 +38,6 @@ CYCLES_FACTOR = 20
 CYCLES_FLOOR = 35_000_000
 # The numbers that kernels are run on do not depend on the search's seed.
 DATA_SEED = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One candidate; with `whole`, all DPUs run and the complete outputs are compared."""
-
-    sketch: str
-    decisions: Mapping[str, int]
-    whole: bool = False
-    threads: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """status "ok" or "failed". timing: (h2d, kernel, d2h, host) in seconds, None when it failed.
-
-    parts: wall seconds of compile, build, run and check.
-    """
-
-    status: str
-    reason: str = ""
-    message: str = ""
-    timing: tuple[float, float, float, float] | None = None
-    counters: Mapping[str, float] = field(default_factory=dict)
-    parts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,21 @@
-"""A space with a known optimum that looks like a matrix-vector product on DPUs."""
+"""A space with a known optimum that looks like a matrix-vector product on DPUs.
+
+Builder processes import this file too: what only the tests need is imported where it is used.
+"""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from atim.tuner.cost_model import CostModel
-from atim.tuner.proposals import Candidate, Space
-from atim.tuner.search import Observation, Options, Search
+from atim.tuner.trial import Measurement, Task
+
+if TYPE_CHECKING:
+    from atim.tuner.proposals import Candidate, Space
+    from atim.tuner.search import Observation, Options, Search
 
 FEATURES = ("dpus", "tasklets", "tile", "unroll", "pieces")
 
@@ -71,11 +78,15 @@ def seconds(sketch, matrix):
 
 
 def measure(space: Space, candidates: list[Candidate]) -> list[Observation]:
+    from atim.tuner.search import Observation
+
     rows = [(c, np.array([c.values], np.int64)) for c in candidates]
     return [Observation(c, float(seconds(space.sketches[c.sketch], r)[0])) for c, r in rows]
 
 
 def make_space(sketches=(ROWS, SPLIT)) -> Space:
+    from atim.tuner.proposals import Space
+
     return Space(sketches, check, describe)
 
 
@@ -85,6 +96,9 @@ def optimum(space: Space) -> float:
 
 
 def search(options: Options, space: Space | None = None) -> Search:
+    from atim.tuner.cost_model import CostModel
+    from atim.tuner.search import Search
+
     return Search(space or make_space(), CostModel(FEATURES, "toy"), options)
 
 
@@ -98,3 +112,37 @@ def run(options: Options, space: Space | None = None, stop_after: int | None = N
             return history, why
         history += measure(finder.space, proposed)
     return history[:stop_after], "stopped"
+
+
+@dataclass(frozen=True)
+class ToyJob:
+    """Builders of the toy space: times by formula, failures where `failing` says so.
+
+    log: a file to which every measured candidate is appended. slow_s: sleeps in each trial.
+    wrong_tasklets: candidates with so many are found wrong when all their DPUs run.
+    """
+
+    log: str = ""
+    failing: str = ""
+    slow_s: float = 0.0
+    wrong_tasklets: int = 0
+
+    def prepare(self):
+        sketches = {"rows": ROWS, "split": SPLIT}
+
+        def work(task: Task) -> Measurement:
+            if self.log:
+                with open(self.log, "a") as file:
+                    file.write(f"{task.whole} {task.sketch} {tuple(task.decisions.values())}\n")
+            time.sleep(self.slow_s)
+            if self.failing == "all":
+                return Measurement("failed", "toolchain", "no compiler")
+            if task.whole and task.decisions["tasklets"] == self.wrong_tasklets:
+                return Measurement("failed", "mismatch", "y[3] is 0, should be 1")
+            if self.failing == "some" and task.decisions["tasklets"] % 3 == 0:
+                return Measurement("failed", "fault", "memory fault")
+            row = np.array([tuple(task.decisions.values())], np.int64)
+            total = float(seconds(sketches[task.sketch], row)[0])
+            return Measurement("ok", timing=(0.25 * total, 0.5 * total, 0.25 * total, 0.0))
+
+        return work

@@ -1,0 +1,143 @@
+"""What a tuning run gives back: its records, its best schedule, and that schedule as a callable."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tvm.s_tir import Schedule
+
+from atim import pipeline, runtime, toolchain
+from atim.codegen import Sources
+from atim.errors import AtimError, RecordError, UsageError
+from atim.runtime import Timing
+from atim.schedules import Sketch
+from atim.tuner.database import Record, RunKey
+from atim.tuner.display import breakdown
+
+__all__ = ["Best", "Built", "Run"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Best:
+    """The verified winner of a run."""
+
+    record: Record
+    sketch: Sketch
+
+    @property
+    def timing(self) -> Timing:
+        assert self.record.timing is not None
+        return Timing(*self.record.timing)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The scheduled module; `.trace` can be read, edited and replayed with TVM alone."""
+        return self.sketch.apply(self.record.decisions)
+
+    def build(self) -> Built:
+        """Compile it, for use on arrays."""
+        sources = pipeline.compile(self.sketch, self.record.decisions, self.sketch.target)
+        return Built(toolchain.build(sources, self.sketch.target), self.sketch.resident)
+
+
+@dataclass(frozen=True)
+class Built:
+    """A compiled program on simulated DPUs: call it with the inputs in order, or by name."""
+
+    artifact: toolchain.Artifact
+    resident: tuple[str, ...] = ()
+
+    @property
+    def sources(self) -> Sources:
+        """kernel_c, host_c and the transfer plan."""
+        return self.artifact.sources
+
+    def __call__(self, *inputs: Any, threads: int = 2, **named: Any) -> tuple[Any, Timing]:
+        """Run on NumPy arrays or DLPack tensors of the declared shapes and dtypes.
+
+        All DPUs are simulated. Returns the output (a tuple if there are several) and the Timing of
+        the call. UsageError for wrong arrays.
+        """
+        names = [t.name for t in self.sources.plan.tensors if t.role == "input"]
+        if len(inputs) + len(named) != len(names) or set(names[: len(inputs)]) & set(named):
+            raise UsageError(f"{len(inputs) + len(named)} inputs given, needs {', '.join(names)}")
+        given = {**dict(zip(names, inputs, strict=False)), **named}
+        arrays = {name: _array(value) for name, value in given.items()}
+        outcome = runtime.run(self.artifact, arrays, resident=self.resident, threads=threads)
+        assert outcome.outputs is not None
+        outputs = tuple(outcome.outputs.values())
+        return outputs[0] if len(outputs) == 1 else outputs, outcome.timing
+
+    def write_sources(self, folder: str | Path) -> tuple[Path, Path]:
+        """Write kernel.c and host.c into a folder. RecordError when it can't be written."""
+        kernel, host = Path(folder) / "kernel.c", Path(folder) / "host.c"
+        try:
+            kernel.parent.mkdir(parents=True, exist_ok=True)
+            kernel.write_text(self.sources.kernel_c)
+            host.write_text(self.sources.host_c)
+        except OSError as error:
+            raise RecordError(f"{folder} can't be written: {error.strerror}") from error
+        return kernel, host
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run. `facts` may hold the baseline: {"name": ..., "timing": (4 x seconds)}."""
+
+    key: RunKey
+    folder: Path
+    records: tuple[Record, ...]
+    winner: Record | None
+    ended: str
+    facts: Mapping[str, Any]
+    sketches: Mapping[str, Sketch]
+
+    @property
+    def best(self) -> Best:
+        """The fastest schedule, verified on all DPUs. AtimError when nothing was valid."""
+        if self.winner is None:
+            raise AtimError(f"no valid candidate among {len(self.records)} trials")
+        return Best(self.winner, self.sketches[self.winner.sketch])
+
+    def report(self) -> str:
+        """A few lines: the baseline, the best, their ratio, the decisions, trials by outcome."""
+        lines = [f"{self.key.workload} on {self.key.target}"]
+        baseline = self.facts.get("baseline")
+        if baseline is not None:
+            lines.append(f"{baseline['name']}: {breakdown(baseline['timing'])}")
+        if self.winner is not None and self.winner.timing is not None:
+            lines.append(f"best: {breakdown(self.winner.timing)}")
+            if baseline is not None:
+                ratio = sum(baseline["timing"]) / self.winner.objective_s
+                lines.append(f"best is {ratio:.2f}x as fast as {baseline['name']}")
+            chosen = ", ".join(f"{name} {value}" for name, value in self.winner.decisions.items())
+            lines.append(f"schedule: {self.winner.sketch}: {chosen}")
+        failures = Counter(r.reason for r in self.records if r.status == "failed")
+        valid = len(self.records) - sum(failures.values())
+        lines.append(f"{len(self.records)} trials: {valid} valid" + _list(failures))
+        lines.append(f"ended: {self.ended}; records in {self.folder}")
+        return "\n".join(lines)
+
+
+def _list(failures: Mapping[str, int]) -> str:
+    return "".join(f", {count} {reason}" for reason, count in sorted(failures.items()))
+
+
+def _array(value: Any) -> Array:
+    if isinstance(value, np.ndarray):
+        return value
+    # TVM tensors copy themselves: NumPy's DLPack import crashes on some of them.
+    if hasattr(value, "numpy"):
+        return np.asarray(value.numpy())
+    if hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    return np.asarray(value)
