@@ -69,26 +69,25 @@ def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **optio
 
     if options["resident"] and options["count_all"]:
         raise UsageError("--resident and --count-all contradict each other: give one of them")
-    name, args, usual = load_program(program, shape, dtype)
+    name, thing = load_program(program, shape, dtype)
     target = atim.Target(
         options["target_name"],
         dpus=options["dpus"],
         tasklets=tasklets_asked(options["tasklets"]),
         transfer=options["transfer"],
     )
-    resident = [] if options["count_all"] else list(usual)
-    if options["resident"]:
-        resident = options["resident"].split(",")
+    resident = options["resident"].split(",") if options["resident"] else None
     folder = options["work_dir"] or Path("runs") / name
     atim.tune(
-        args,
+        thing,
         target,
         trials=options["trials"],
-        resident=resident,
+        resident=[] if options["count_all"] else resident,
         work_dir=folder,
         seed=options["seed"],
         workers=options["workers"],
         progress=not options["quiet"],
+        name=name,
     )
     _tell(folder)
 
@@ -120,10 +119,8 @@ def tasklets_asked(asked: int | None) -> int:
     return asked or 0
 
 
-def load_program(
-    program: str, shape: tuple[int, ...] | None, dtype: str | None
-) -> tuple[str, list[Any], tuple[str, ...]]:
-    """(name of the run, te tensors, operands that are usually resident) of what was named."""
+def load_program(program: str, shape: tuple[int, ...] | None, dtype: str | None) -> tuple[str, Any]:
+    """(name of the run, what `atim.tune` takes) for WORKLOAD or FILE.py:FUNCTION."""
     from atim import workloads
 
     if ".py:" in program:
@@ -135,28 +132,35 @@ def load_program(
         raise UsageError(f"workload {program!r} is unknown{hint} (known: {known})")
     workload = workloads.get(program, shape, dtype)
     size = "x".join(map(str, workload.shape))
-    return f"{program}-{size}-{workload.dtype}", list(workload.args), workload.resident
+    return f"{program}-{size}-{workload.dtype}", workload
 
 
 def _load_function(
     program: str, shape: tuple[int, ...] | None, dtype: str | None
-) -> tuple[str, list[Any], tuple[str, ...]]:
-    """FILE.py:FUNCTION, called with the sizes of --shape and, if given, dtype=..."""
+) -> tuple[str, Any]:
+    """A function, called with the sizes of --shape and, if given, dtype=...; or a PrimFunc."""
+    from tvm import tirx
+
     path, _, name = program.rpartition(":")
     module = _load_module(Path(path))
-    function = getattr(module, name, None)
-    if function is None:
+    found = getattr(module, name, None)
+    if found is None:
         names = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
         raise UsageError(f"{path} has no {name!r} (it has: {', '.join(names) or 'no function'})")
+    title = "-".join([Path(path).stem, name, *map(str, shape or ())])
+    if isinstance(found, tirx.PrimFunc):
+        if shape or dtype:
+            raise UsageError(f"{program} is TVMScript of fixed sizes: no --shape, no --dtype")
+        return title, found
     keywords = {} if dtype is None else {"dtype": dtype}
     try:
-        tensors = function(*(shape or ()), **keywords) if callable(function) else function
+        tensors = found(*(shape or ()), **keywords)
     except Exception as error:
         raise UsageError(f"{program}: {type(error).__name__}: {error}") from error
     if not isinstance(tensors, list | tuple) or not tensors:
         kind = type(tensors).__name__
         raise UsageError(f"{program} gave {kind}, needs a list of te tensors, the output last")
-    return "-".join([Path(path).stem, name, *map(str, shape or ())]), list(tensors), ()
+    return title, tensors
 
 
 def _load_module(path: Path) -> Any:
