@@ -14,6 +14,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from upmem_sim.errors import AsmError, ElfError
 from upmem_sim.isa import ROW, Sym
 from upmem_sim.layout import ATOMIC_BITS, IRAM_INSNS, MAX_TASKLETS, MRAM_BYTES, WRAM_BYTES
 from upmem_sim.program import ATOMIC_BASE, IRAM_BASE, IRAM_INSN_BYTES, MRAM_BASE, Program, Symbol
-from upmem_sim.rows import to_row
+from upmem_sim.rows import RowTuple, to_row
 
 EM_DPU = 245  # of UPMEM's LLVM; not a registered number, and not checked when reading
 NOTE_SECTION = ".note.upmem_sim"
@@ -273,10 +274,15 @@ def _read_code(section: _In) -> tuple[np.ndarray, np.ndarray]:
     rows = []
     for pc, word in enumerate(words.tolist()):
         try:
-            rows.append(to_row(decode(word), _no_symbols, pc))
+            rows.append(_row_of(word))
         except AsmError as error:
             raise ElfError(f".text: instruction {pc}: {error}") from None
     return words, np.array(rows, ROW)
+
+
+@lru_cache(1 << 14)
+def _row_of(word: int) -> RowTuple:
+    return to_row(decode(word), _no_symbols)
 
 
 def _no_symbols(symbol: Sym) -> int:

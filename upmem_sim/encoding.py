@@ -22,6 +22,7 @@ Groups:  E   majors 0-3 (12-14 for pairs) with bits 42-43 = 11: add/sub, byte mu
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from upmem_sim.errors import AsmError
 from upmem_sim.isa import (
@@ -287,6 +288,7 @@ _ENCODERS: dict[str, Callable[[Operation, RowTuple], int]] = {
 _BY_INDEX = [(OPERATIONS[name], _ENCODERS[OPERATIONS[name].fmt]) for name in OPS]
 
 
+@lru_cache(1 << 16)  # the kernels of one search are much alike
 def encode_row(row: RowTuple) -> int:
     """The 48-bit word of an engine row made by `to_row`."""
     operation, encoder = _BY_INDEX[row[0]]
