@@ -169,7 +169,7 @@ class Dpu(Emitter):
         wram, wram_bytes = self._wram_lines()
         parts += wram
         if self.spread.barriers:
-            parts.append("BARRIER_INIT(all_tasklets, NR_TASKLETS)")
+            parts.append("BARRIER_INIT(all_tasklets, NR_TASKLETS);")
         if self.mutex:
             parts.append("MUTEX_INIT(mram_word);")
         parts += [text.rstrip("\n") for text in self.helpers.values()]
