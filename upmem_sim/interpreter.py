@@ -3,8 +3,9 @@
 In: instructions as written (`Insn`, labels resolved) and a WRAM image. Out: registers, flags,
 memories and cycles. Everything is Python integers, one instruction after the other, with the plain
 timing rule: one issue a cycle, a tasklet again 11 cycles later, one first-in-first-out DMA engine.
-It shares nothing with the engine but `Insn`: semantics are written from the public descriptions
-(UPMEM SDK manual, pages 201 and 210; upmem/qemu target/dpu; upmem/llvm-project DPUInstrInfo.td).
+It shares nothing with the engine but `Insn` and the parameters: semantics are written from public
+descriptions (UPMEM SDK manual, pages 201 and 210; upmem/qemu target/dpu; upmem/llvm-project
+DPUInstrInfo.td).
 """
 
 from __future__ import annotations
@@ -12,18 +13,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from upmem_sim.interpreter_alu import CONDITION, M32, MRAM_BYTES, WRAM_BYTES, Seen
+from upmem_sim.decoding import decode
+from upmem_sim.interpreter_alu import CONDITION, M32, Seen
 from upmem_sim.interpreter_ops import HANDLERS
 from upmem_sim.isa import Insn
+from upmem_sim.params import FRACTION, DpuParams
+from upmem_sim.program import Program
 
-TASKLETS = 24
 IRAM_INSNS = 4096
 SPECIAL = {"zero": 0, "one": 1, "lneg": M32, "mneg": 1 << 31}
 ID_SCALE = {"id": 1, "id2": 2, "id4": 4, "id8": 8}
 
 
 class Fault(Exception):
-    """The program broke a rule. kind: "breakpoint", "memory", "dma"."""
+    """The program broke a rule; kinds are those of `SimFault`."""
 
     def __init__(self, kind: str, tasklet: int, pc: int, message: str) -> None:
         super().__init__(f"{kind} fault: tasklet {tasklet} pc {pc}: {message}")
@@ -32,21 +35,36 @@ class Fault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Cycles; DMA parts in 1/1024 cycle. Latency: issue to next issue with the engine free."""
+    """Cycles; DMA parts in units of 1 / FRACTION cycle.
 
-    issue_distance: int = 11
-    read_latency: int = 70 << 10
-    write_latency: int = 40 << 10
-    occupancy: int = 38 << 10
-    per_byte: int = 558  # 0.545 cycles
+    A transfer starts when the engine is free, occupies it for occupancy + occupancy_per_byte, and
+    its tasklet may issue again latency + per_byte after the start. No refresh window, no penalties.
+    """
 
+    issue_distance: int
+    read_latency: int
+    write_latency: int
+    per_byte: int
+    occupancy: int
+    occupancy_per_byte: int
 
-# ------------------------------------------------------------------------------------ machine
+    @classmethod
+    def of(cls, params: DpuParams) -> Timing:
+        """The plain rules with the numbers of `params`."""
+        p = params.resolved()
+        return cls(
+            p["issue_distance_cycles"],
+            p["dma_read_latency_cycles"],
+            p["dma_write_latency_cycles"],
+            p["dma_cycles_per_byte"],
+            p["dma_occupancy_cycles"],
+            p["dma_occupancy_cycles_per_byte"],
+        )
 
 
 @dataclass(slots=True)
 class Thread:
-    """State of one tasklet. `ready` is the first cycle at which it may issue (times 1024)."""
+    """State of one tasklet. `ready` is when it may issue again, in cycles / FRACTION."""
 
     index: int
     regs: list[int] = field(default_factory=lambda: [0] * 24)
@@ -62,19 +80,30 @@ class Interpreter:
     """One DPU. Load with the constructor, `run()`, then look at the public attributes."""
 
     def __init__(
-        self, insns: Sequence[Insn], wram: bytes = b"", timing: Timing | None = None
+        self,
+        insns: Sequence[Insn],
+        wram: bytes = b"",
+        mram: bytes = b"",
+        params: DpuParams | None = None,
     ) -> None:
+        params = params or DpuParams()
         self.insns = list(insns)
-        self.wram = bytearray(wram.ljust(WRAM_BYTES, b"\0"))
-        self.mram = bytearray(MRAM_BYTES)
+        self.wram = bytearray(wram.ljust(params.wram_bytes, b"\0"))
+        self.mram = bytearray(mram.ljust(params.mram_bytes, b"\0"))
         self.atomic = [0] * 256
-        self.threads = [Thread(i) for i in range(TASKLETS)]
-        self.timing = timing or Timing()
+        self.threads = [Thread(i) for i in range(params.tasklets)]
+        self.timing = Timing.of(params)
         self.cycle = 0
         self.instructions = 0
         self.engine_free = 0
         self.counter_mode, self.counter_value, self.counter_start = 1, 0, 0
-        self._last = TASKLETS - 1
+        self._last = params.tasklets - 1
+
+    @classmethod
+    def of(cls, program: Program, params: DpuParams | None = None) -> Interpreter:
+        """Loaded with the words of a program, decoded one by one."""
+        mram = b"\0" * program.mram_start + program.mram
+        return cls([decode(int(word)) for word in program.words], program.wram, mram, params)
 
     def run(self, max_cycles: int | None = None) -> int:
         """Boot tasklet 0 and run until every tasklet has stopped; gives the cycles taken.
@@ -84,8 +113,8 @@ class Interpreter:
         self.threads[0].run = True
         while any(t.run for t in self.threads):
             thread = self._pick()
-            if thread is None:
-                self.cycle += 1
+            if thread is None:  # nothing issues until the first of them is ready
+                self.cycle = -(-min(t.ready for t in self.threads if t.run) // FRACTION)
             else:
                 self._issue(thread)
             if max_cycles is not None and self.cycle > max_cycles:
@@ -94,17 +123,17 @@ class Interpreter:
 
     def _pick(self) -> Thread | None:
         """Round robin: the first tasklet after the last one issued that may issue now."""
-        for step in range(1, TASKLETS + 1):
-            thread = self.threads[(self._last + step) % TASKLETS]
-            if thread.run and thread.ready <= self.cycle << 10:
+        after = self._last + 1
+        for thread in self.threads[after:] + self.threads[:after]:
+            if thread.run and thread.ready <= self.cycle * FRACTION:
                 return thread
         return None
 
     def _issue(self, thread: Thread) -> None:
         self._last = thread.index
-        thread.ready = (self.cycle + self.timing.issue_distance) << 10
+        thread.ready = (self.cycle + self.timing.issue_distance) * FRACTION
         if thread.pc >= len(self.insns):
-            raise self.fault(thread, "memory", "no instruction here")
+            raise self.fault(thread, "pc-range", "no instruction here")
         insn = self.insns[thread.pc]
         base = insn.op.split(".")[0]
         handler = HANDLERS.get(base)
@@ -131,8 +160,6 @@ class Interpreter:
 
     def load_code(self, start: int, image: bytes) -> None:
         """`ldmai`: decode instructions of 8 bytes each into IRAM from index `start`."""
-        from upmem_sim.decoding import decode
-
         for i in range(0, len(image), 8):
             while len(self.insns) <= start + i // 8:
                 self.insns.append(Insn("nop"))

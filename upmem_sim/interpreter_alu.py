@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 M32 = 0xFFFF_FFFF
-WRAM_BYTES = 64 << 10
-MRAM_BYTES = 64 << 20
 
 
 def signed(x: int, bits: int = 32) -> int:

@@ -14,19 +14,19 @@ from upmem_sim.interpreter_alu import (
     BINARY,
     CONDITION,
     M32,
-    MRAM_BYTES,
     SHIFT,
     SHIFT_ADD,
     UNARY,
-    WRAM_BYTES,
     Seen,
     signed,
 )
 from upmem_sim.isa import Insn
+from upmem_sim.params import FRACTION
 
 if TYPE_CHECKING:
     from upmem_sim.interpreter import Interpreter, Thread
 
+IRAM_INSNS = 4096
 MRAM_BASE_BIT = 1 << 27
 ACCESS_BYTES = {"b": 1, "h": 2, "w": 4, "d": 8}
 
@@ -136,8 +136,10 @@ def _call(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
 
 def _address(m: Interpreter, t: Thread, size: int, base: object, offset: object) -> int:
     address = (m.get(t, base) + m.get(t, offset)) & M32
-    if address % size or address >= WRAM_BYTES:
+    if address + size > len(m.wram):
         raise m.fault(t, "memory", f"access of {size} bytes at {address:#x}")
+    if address % size:
+        raise m.fault(t, "alignment", f"access of {size} bytes at {address:#x}")
     return address
 
 
@@ -179,8 +181,9 @@ def _dma(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
     near, far, n = (m.get(t, arg) for arg in insn.args)
     size = 8 * (1 + ((n + (near >> 24)) & 0xFF))
     wram, mram = near & 0x00FF_FFF8, far & 0xFFFF_FFF8 & ~MRAM_BASE_BIT
-    if mram + size > MRAM_BYTES or wram + size > WRAM_BYTES:
-        raise m.fault(t, "dma", f"{size} bytes, WRAM {wram:#x}, MRAM {mram:#x}")
+    limit = 8 * IRAM_INSNS if base == "ldmai" else len(m.wram)
+    if mram + size > len(m.mram) or wram + size > limit:
+        raise m.fault(t, "dma-range", f"{size} bytes, WRAM {wram:#x}, MRAM {mram:#x}")
     if base == "sdma":
         m.mram[mram : mram + size] = m.wram[wram : wram + size]
     elif base == "ldma":
@@ -188,10 +191,10 @@ def _dma(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
     else:
         m.load_code(wram // 8, bytes(m.mram[mram : mram + size]))
     timing = m.timing
-    start = max(m.cycle << 10, m.engine_free)
+    start = max(m.cycle * FRACTION, m.engine_free)
     latency = timing.write_latency if base == "sdma" else timing.read_latency
-    m.engine_free = start + timing.occupancy + timing.per_byte * size
-    t.ready = start + latency + timing.per_byte * size
+    m.engine_free = start + timing.occupancy + timing.occupancy_per_byte * size
+    t.ready = max(t.ready, start + latency + timing.per_byte * size)
     return t.pc + 1
 
 
@@ -212,7 +215,7 @@ def _thread(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
     if base in ("boot", "resume"):
         other.run = True
         if not old:
-            other.ready = max(other.ready, (m.cycle + 1) << 10)
+            other.ready = max(other.ready, (m.cycle + 1) * FRACTION)
         if base == "boot" and not old:
             other.pc = 0
     elif base == "clr_run":
@@ -231,9 +234,8 @@ def _stop(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
 
 def _time(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
     seen = Seen((m.counter() >> 4) & M32, 0, t.zf)
-    if base == "time_cfg":
-        setting = m.get(t, insn.args[1])
-        m.configure_counter(setting)
+    if base == "time_cfg" and insn.args[0] != "zero":  # documented to have no effect without
+        m.configure_counter(m.get(t, insn.args[1]))
     return m.finish(t, insn, seen)
 
 
@@ -242,7 +244,7 @@ def _nothing(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
 
 
 def _stop_fault(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
-    raise m.fault(t, "breakpoint", f"fault {m.get(t, insn.args[0]) if insn.args else 0}")
+    raise m.fault(t, "fault", f"fault {m.get(t, insn.args[0]) if insn.args else 0}")
 
 
 HANDLERS: dict[str, Handler] = {
