@@ -74,6 +74,11 @@ def axes(func: tirx.PrimFunc, output: str | None = None) -> tuple[Axis, ...]:
     return blocks[_writer(blocks, output)].axes
 
 
+def written(func: tirx.PrimFunc) -> tuple[str, ...]:
+    """Names of the tensors that the program writes, in order: intermediates, then the output."""
+    return tuple(block.store.name for block in _blocks(func))
+
+
 def evaluate(
     func: tirx.PrimFunc,
     arrays: Mapping[str, Array],

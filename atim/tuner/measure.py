@@ -7,6 +7,7 @@ goes wrong is a measurement too, with a reason out of `trial.REASONS`.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from tvm import tirx
 
 from atim import pipeline, runtime, toolchain
 from atim.errors import MismatchError, ScheduleError, ToolchainError, UnsupportedError
-from atim.evaluate import evaluate
+from atim.evaluate import axes, evaluate, written
 from atim.schedules import Sketch, design_space
 from atim.schedules.shapes import shape_of
 from atim.target import Target
@@ -30,7 +31,6 @@ from upmem_sim import SimFault
 __all__ = ["Problem", "check_outputs", "check_piece", "run_task"]
 
 Array = NDArray[Any]
-Box = tuple[tuple[int, int], ...]
 
 # A kernel is stopped when it takes this many times its estimate, so that hangs end the same way
 # on every machine; the floor is 0.1 s of a DPU.
@@ -69,9 +69,9 @@ class Problem:
 
     def prepare(self) -> Any:
         """For `builder`: a function from `Task` to `Measurement`."""
+        func, arrays = self.func(), self.inputs()
         sketches = {sketch.name: sketch for sketch in self.sketches()}
-        arrays = self.inputs()
-        return lambda task: run_task(sketches[task.sketch], task, arrays)
+        return lambda task: run_task(func, sketches[task.sketch], task, arrays)
 
 
 def input_tensors(func: tirx.PrimFunc) -> list[Any]:
@@ -79,8 +79,10 @@ def input_tensors(func: tirx.PrimFunc) -> list[Any]:
     return list(func.params)[:-1]
 
 
-def run_task(sketch: Sketch, task: Task, arrays: Mapping[str, Array]) -> Measurement:
-    """Build and run one candidate; failures are measurements."""
+def run_task(
+    func: tirx.PrimFunc, sketch: Sketch, task: Task, arrays: Mapping[str, Array]
+) -> Measurement:
+    """Build and run one candidate of the program `func`; failures are measurements."""
     clock = _Stopwatch()
     try:
         with clock("compile"):
@@ -98,7 +100,7 @@ def run_task(sketch: Sketch, task: Task, arrays: Mapping[str, Array]) -> Measure
             )
         with clock("check"):
             if outcome.outputs is not None:
-                check_outputs(sketch, arrays, outcome.outputs)
+                check_outputs(func, arrays, outcome.outputs)
             for piece in outcome.pieces:
                 check_piece(sketch, task.decisions, arrays, piece)
     except (ScheduleError, UnsupportedError, ToolchainError, MismatchError, SimFault) as error:
@@ -112,58 +114,59 @@ def check_piece(
     sketch: Sketch, decisions: Mapping[str, int], arrays: Mapping[str, Array], piece: runtime.Piece
 ) -> None:
     """Compare what one DPU computed with NumPy. Raises MismatchError."""
-    for box, values in _boxes(sketch, decisions, piece):
-        wanted = evaluate(sketch.func, arrays, box, output=sketch.program.output.name)
-        _compare(f"DPU {piece.dpu}: {piece.tensor}", values, wanted, _terms(sketch, box))
+    what = f"DPU {piece.dpu}: {piece.tensor}"
+    if piece.tensor in written(sketch.func):
+        _check(sketch.func, what, piece.tensor, arrays, piece.start, piece.values, {})
+        return
+    # Partial results: the first dimension counts the pieces of the reduction. Where they are cut
+    # follows from the decisions alone, not from the generated code, which is what is checked.
+    axis = sketch.roles.piece
+    assert axis is not None, piece.tensor
+    shape = shape_of(sketch, sketch.columns(sketch.vector(decisions)))
+    span, extent = int(shape.dpu[axis][0]), sketch.program.axes[axis].extent
+    for number, values in enumerate(piece.values, piece.start[0]):
+        cut = (min(number * span, extent), min((number + 1) * span, extent))
+        name = sketch.program.output.name
+        _check(sketch.func, what, name, arrays, piece.start[1:], values, {axis: cut})
 
 
 def check_outputs(
-    sketch: Sketch, arrays: Mapping[str, Array], outputs: Mapping[str, Array]
+    func: tirx.PrimFunc, arrays: Mapping[str, Array], outputs: Mapping[str, Array]
 ) -> None:
     """Compare complete outputs with NumPy. Raises MismatchError."""
-    whole = tuple((0, axis.extent) for axis in sketch.program.axes)
     for name, values in outputs.items():
-        wanted = evaluate(sketch.func, arrays, output=name)
-        _compare(name, values, wanted, _terms(sketch, whole))
+        _check(func, name, name, arrays, (0,) * values.ndim, values, {})
 
 
-def _boxes(
-    sketch: Sketch, decisions: Mapping[str, int], piece: runtime.Piece
-) -> list[tuple[Box, Array]]:
-    """The part of the iteration space behind a piece and its values, for each partial result.
+def _check(
+    func: tirx.PrimFunc,
+    what: str,
+    tensor: str,
+    arrays: Mapping[str, Array],
+    start: Sequence[int],
+    values: Array,
+    cuts: Mapping[int, tuple[int, int]],
+) -> None:
+    """Compare values of a tensor from `start` on; `cuts` are ranges of its reduction axes.
 
-    Where a reduction is cut over DPUs follows from the decisions alone, not from the generated
-    code, which is what is being checked.
+    What lies past the end of an axis is padding, and may be anything.
     """
-    program, axis = sketch.program, sketch.roles.piece
-    if axis is None or piece.tensor == program.output.name:
-        return [_spatial_box(sketch, piece.start, piece.values)]
-    # Partial results: the first dimension counts the pieces.
-    shape = shape_of(sketch, sketch.columns(sketch.vector(decisions)))
-    span, extent = int(shape.dpu[axis][0]), program.axes[axis].extent
-    found = []
-    for number, values in enumerate(piece.values, piece.start[0]):
-        box, inside = _spatial_box(sketch, piece.start[1:], values)
-        cut = (min(number * span, extent), min((number + 1) * span, extent))
-        found.append(((*box[:axis], cut, *box[axis + 1 :]), inside))
-    return found
+    of_tensor = axes(func, tensor)
+    box = [cuts.get(n, (0, axis.extent)) for n, axis in enumerate(of_tensor)]
+    spatial = [n for n, axis in enumerate(of_tensor) if not axis.reduction]
+    if len(spatial) != values.ndim:
+        raise MismatchError(f"{what}: {values.ndim} dimensions, should be {len(spatial)}")
+    for n, low, size in zip(spatial, start, values.shape, strict=True):
+        box[n] = (min(low, box[n][1]), min(low + size, box[n][1]))
+    inside = tuple(slice(0, box[n][1] - box[n][0]) for n in spatial)
+    wanted = evaluate(func, arrays, box, output=tensor)
+    _compare(what, values[inside], wanted, _terms(func))
 
 
-def _spatial_box(sketch: Sketch, start: Sequence[int], values: Array) -> tuple[Box, Array]:
-    """Ranges of all axes, reductions whole, and the values without what lies past the axes."""
-    box = [(0, axis.extent) for axis in sketch.program.axes]
-    for low, size, axis in zip(start, values.shape, sketch.program.spatial, strict=True):
-        box[axis] = (low, min(low + size, box[axis][1]))
-    inside = tuple(slice(0, box[axis][1] - box[axis][0]) for axis in sketch.program.spatial)
-    return tuple(box), values[inside]
-
-
-def _terms(sketch: Sketch, box: Box) -> int:
-    """How many terms are summed into one value."""
-    count = 1
-    for axis in sketch.program.reduction:
-        count *= max(1, box[axis][1] - box[axis][0])
-    return count
+def _terms(func: tirx.PrimFunc) -> int:
+    """How many terms are summed into one value of the output, at most."""
+    blocks = [axes(func, tensor) for tensor in written(func)]
+    return math.prod(axis.extent for block in blocks for axis in block if axis.reduction)
 
 
 def _compare(what: str, values: Array, wanted: Array, terms: int) -> None:

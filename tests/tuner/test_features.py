@@ -1,0 +1,79 @@
+"""The feature table is complete, finite, fast to compute, and its estimate is sane."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from atim import workloads
+from atim.schedules import design_space
+from atim.schedules.verify import check
+from atim.target import Target
+from atim.tuner.cost_model import CostModel
+from atim.tuner.features import FEATURES, VERSION, describe, estimate
+from atim.tuner.proposals import Space
+from atim.tuner.search import Options, Search
+
+CASES = [("va", (1021,)), ("mtv", (1000, 777)), ("mmtv", (8, 30, 65)), ("gemv", (64, 64))]
+
+
+def space_of(name: str, shape: tuple[int, ...], dpus: int = 256) -> Space:
+    target = Target(dpus=dpus)
+    workload = workloads.get(name, shape)
+    sketches = design_space(workload.func, target, workload.resident)
+    return Space(sketches, lambda s, m: check(s, m, target)[0], describe)
+
+
+def test_names_are_unique_and_have_units():
+    names = [feature.name for feature in FEATURES]
+    assert len(set(names)) == len(names)
+    assert all(feature.unit for feature in FEATURES)
+    assert VERSION.startswith("1-")
+
+
+@pytest.mark.parametrize(("name", "shape"), CASES)
+def test_every_feature_of_every_sketch_is_finite(name, shape):
+    space = space_of(name, shape)
+    for n in range(len(space.sketches)):
+        matrix = space.random(np.random.default_rng(0), n, 200)
+        features, estimates = space.describe(n, matrix)
+        assert features.shape == (len(matrix), len(FEATURES))
+        assert len(matrix) > 0
+        assert np.isfinite(features).all()
+        assert np.isfinite(estimates).all()
+
+
+def test_the_estimate_is_the_sum_of_its_phases():
+    space = space_of("mtv", (4096, 4096))
+    for n, sketch in enumerate(space.sketches):
+        matrix = space.random(np.random.default_rng(0), n, 50)
+        phases = estimate(sketch.terms(matrix), sketch)
+        total = phases["h2d_s"] + phases["kernel_s"] + phases["d2h_s"] + phases["host_s"]
+        np.testing.assert_allclose(np.exp(space.describe(n, matrix)[1]), total)
+        if not sketch.split_reduction:
+            assert (phases["host_s"] == 0).all()
+
+
+def test_more_dpus_are_estimated_faster_for_a_large_product():
+    space = space_of("mtv", (4096, 4096), dpus=2048)
+    sketch = space.sketches[0]
+    base = {d.name: d.values[len(d.values) // 2] for d in sketch.decisions}
+    few, many = (sketch.vector(base | {"dpus_i": dpus}) for dpus in (8, 1024))
+    assert space.describe(0, few)[1][0] > space.describe(0, many)[1][0]
+
+
+def test_proposing_checking_and_scoring_is_fast():
+    # The claim is 20,000 a second on a core to itself; a tenth of that is asked of a busy one.
+    space = space_of("mtv", (4096, 4096), dpus=2048)
+    model = CostModel([f.name for f in FEATURES], VERSION)
+    rng = np.random.default_rng(0)
+    start = space.random(rng, 1, 4000)
+    features, estimates = space.describe(1, start[:200])
+    model.fit(features, estimates, np.exp(estimates) * rng.uniform(0.5, 2.0, 200))
+    search = Search(space, model, Options())
+    began = time.process_time()
+    children = space.legal(1, space.mutate(rng, 1, start))
+    search._score(1, children)
+    assert len(start) / (time.process_time() - began) > 20_000
