@@ -17,6 +17,7 @@ from upmem_sim.transfer import PRESETS
 __all__ = [
     "DMA_ALIGN_BYTES",
     "DMA_MAX_BYTES",
+    "MRAM_RESERVE_BYTES",
     "SCOPE_REGISTERS",
     "SCOPE_SHARED",
     "SCOPE_TASKLET",
@@ -35,6 +36,9 @@ STACK_BYTES = 512
 
 # WRAM of the runtime itself: scheduler words, barriers, constants and alignment of the sections.
 WRAM_RESERVE_BYTES = 1024
+
+# MRAM kept free after the operands, where the last DMA may read past the end of one.
+MRAM_RESERVE_BYTES = 1 << 16
 
 # Memory scopes of scheduled TIR
 SCOPE_TASKLET = "local.wram"  # one buffer a tasklet, in WRAM

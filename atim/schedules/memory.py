@@ -18,11 +18,12 @@ from atim.schedules.shapes import (
     Shape,
     ceil_div,
     round_up,
+    shared_chunks,
 )
 from atim.schedules.sketch import Column, Columns, Sketch
 from atim.target import DMA_ALIGN_BYTES, DMA_MAX_BYTES
 
-__all__ = ["Copy", "box_bytes", "copies_of"]
+__all__ = ["Copy", "copies_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Copy:
 
     dmas, bytes   DMA instructions and bytes of the busiest tasklet
     wram          bytes of the buffer: of each tasklet, or of the DPU where `shared` is true
+    mram          bytes of the DPU's box in MRAM
     misaligned    a DMA would start off an 8-byte address
     """
 
@@ -39,6 +41,7 @@ class Copy:
     dmas: Column
     bytes: Column
     wram: Column
+    mram: Column
     shared: Column
     misaligned: Column
 
@@ -62,7 +65,7 @@ def copies_of(sketch: Sketch, shape: Shape, columns: Columns) -> list[Copy]:
             copies.append(_copy(shape, operand, False, extents, turns, ones * 0))
         sums = _copy(shape, sketch.program.output, False, extents, ones * 0, ones * 0)
         held = np.where(place == VECTOR_BLOCK, sums.wram, 0)
-        copies.append(replace(sums, wram=held))
+        copies.append(replace(sums, wram=held, mram=ones * 0))
     copies.append(_copy(shape, sketch.output, True, extents, turns, ones * 0))
     return copies
 
@@ -71,15 +74,11 @@ def _partial_sums(sketch: Sketch, shape: Shape) -> list[Copy]:
     """One sum a tasklet, and their total, both shared; tasklet 0 writes the total to MRAM."""
     ones = np.ones_like(shape.tasklets)
     total = _copy(shape, sketch.output, True, shape.dpu, ones, ones)
-    sums = replace(total, wram=total.wram * shape.tasklets, dmas=ones * 0, bytes=ones * 0)
+    nothing = ones * 0
+    sums = replace(
+        total, wram=total.wram * shape.tasklets, dmas=nothing, bytes=nothing, mram=nothing
+    )
     return [sums, total]
-
-
-def box_bytes(operand: Operand, extents: list[Column]) -> Column:
-    """Bytes of the box that the operand covers while each axis runs over its extent, rows padded
-    to 8 bytes."""
-    *outer, inner = _box(operand, extents)
-    return _product(round_up(inner * operand.item_bytes, DMA_ALIGN_BYTES), outer)
 
 
 def _read(sketch: Sketch, shape: Shape, operand: Operand, place: Column) -> Copy:
@@ -106,7 +105,7 @@ def _read(sketch: Sketch, shape: Shape, operand: Operand, place: Column) -> Copy
     resident = place == VECTOR_RESIDENT
     extents = [np.where(resident, d, t) for d, t in zip(shape.dpu, shape.tile, strict=True)]
     turns = np.where(place == VECTOR_BLOCK, turns, turns * groups)
-    return _copy(shape, operand, False, extents, np.where(resident, 1, turns), resident, tile)
+    return _copy(shape, operand, False, extents, turns, resident)
 
 
 def _copy(
@@ -116,26 +115,31 @@ def _copy(
     extents: list[Column],
     turns: Column,
     shared: Column,
-    tile: int | None = None,
 ) -> Copy:
-    """`turns` copies of the box; shared ones are cut into tiles that the tasklets take in turn."""
+    """`turns` copies of the box by each tasklet, or one of a shared box by all of them together."""
     shared = shared.astype(bool)
+    item = operand.item_bytes
     *outer, inner = _box(operand, extents)
-    rows = _product(np.ones_like(turns), outer)
-    inner_bytes = round_up(inner * operand.item_bytes, DMA_ALIGN_BYTES)
-    piece = inner_bytes
-    if tile is not None:
-        piece = np.where(shared, np.minimum(shape.tile[tile] * operand.item_bytes, piece), piece)
-        piece = round_up(piece, DMA_ALIGN_BYTES)
-    pieces = ceil_div(inner_bytes, piece)
-    pieces = np.where(shared, ceil_div(pieces, shape.tasklets), pieces)
-    dmas = turns * rows * pieces * ceil_div(piece, DMA_MAX_BYTES)
+    *rows, pitch = _box(operand, shape.dpu)
+    count, sharers, size = shared_chunks(inner, item, shape.tasklets)
+    length = np.where(shared, count * sharers * size, inner)
+    length_bytes = round_up(length * item, DMA_ALIGN_BYTES)
+    pitch_bytes = round_up(np.maximum(pitch, length) * item, DMA_ALIGN_BYTES)
+    # rows that follow each other in MRAM and in WRAM are one DMA
+    run, runs, whole = length_bytes, np.ones_like(turns), length_bytes == pitch_bytes
+    for side, full in zip(reversed(outer), reversed(rows), strict=True):
+        run = np.where(whole & ~shared, run * side, run)
+        runs = np.where(whole & ~shared, runs, runs * side)
+        whole = whole & (side == full)
+    dmas = np.where(shared, runs * count, turns * runs * ceil_div(run, DMA_MAX_BYTES))
+    moved = round_up(size * item, DMA_ALIGN_BYTES) * count
     return Copy(
         operand=operand,
         write=write,
         dmas=dmas,
-        bytes=turns * rows * pieces * piece,
-        wram=rows * inner_bytes,
+        bytes=np.where(shared, runs * moved, turns * runs * run),
+        wram=_product(length_bytes, outer),
+        mram=_product(pitch_bytes, rows),
         shared=shared,
         misaligned=_misaligned(shape, operand, extents),
     )

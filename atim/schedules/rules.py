@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import tvm
 from tvm.s_tir import Schedule
 
 from atim.errors import ScheduleError
 from atim.schedules.program import Operand
-from atim.schedules.shapes import VECTOR_BLOCK, VECTOR_RESIDENT, Sizes, sizes_of
+from atim.schedules.shapes import VECTOR_BLOCK, VECTOR_RESIDENT, Sizes, shared_chunks, sizes_of
 from atim.schedules.sketch import Sketch
 from atim.target import SCOPE_REGISTERS, SCOPE_SHARED, SCOPE_TASKLET
 
@@ -126,7 +127,7 @@ def _kernel(
     for operand, shared, read in reads:
         if shared:
             s.compute_at(read, grid[-1])
-            _share_copy(s, read, sizes, sizes.tile[tile])
+            _share_copy(s, read, sizes, operand.item_bytes)
         elif not operand.uses(tile):
             s.compute_at(read, task)
         else:
@@ -244,13 +245,14 @@ def _split_reduction(
     return pieces, [*others, step, element]
 
 
-def _share_copy(s: Schedule, read: Block, sizes: Sizes, tile: int) -> None:
-    """All tasklets load a shared operand together, a tile each in turn."""
+def _share_copy(s: Schedule, read: Block, sizes: Sizes, item_bytes: int) -> None:
+    """All tasklets load a shared operand together, a chunk each in turn."""
     last = s.get_loops(read)[-1]
     if s.get(last).thread_binding is not None:
         last = s.add_unit_loop(read)  # a single element
-    tile = min(int(s.get(last).extent), tile)
-    turn, task, element = s.split(last, [None, sizes.tasklets, tile])
+    elements = np.array([int(s.get(last).extent)])
+    parts = shared_chunks(elements, item_bytes, np.array([sizes.tasklets]))
+    turn, task, element = s.split(last, [int(part[0]) for part in parts])
     outer = [loop for loop in s.get_loops(read)[:-3] if s.get(loop).thread_binding is None]
     s.reorder(task, *outer, turn, element)
     s.bind(task, "threadIdx.x")

@@ -17,7 +17,7 @@ from math import gcd, lcm
 import numpy as np
 
 from atim.schedules.sketch import Column, Columns, Sketch
-from atim.target import DMA_ALIGN_BYTES
+from atim.target import DMA_ALIGN_BYTES, DMA_MAX_BYTES
 
 __all__ = [
     "SWITCHES",
@@ -31,6 +31,7 @@ __all__ = [
     "ceil_div",
     "round_up",
     "shape_of",
+    "shared_chunks",
     "sizes_of",
 ]
 
@@ -161,6 +162,19 @@ def ceil_div(a: Column, b: Column | int) -> Column:
 def round_up(a: Column, step: Column | int) -> Column:
     """The next multiple of step."""
     return -(-a // step) * step
+
+
+def shared_chunks(elements: Column, item: int, tasklets: Column) -> tuple[Column, Column, Column]:
+    """How tasklets load `elements` of `item` bytes together: (turns, tasklets that take part,
+    elements each time). One DMA of at most 2 KB a turn: the DMA engine is serial, so that fewer
+    and longer ones are faster, and what doesn't divide is padded by 8 bytes a DMA at most."""
+    longest = DMA_MAX_BYTES // item
+    chunks = ceil_div(elements, longest)
+    turns = ceil_div(chunks, tasklets)
+    sharers = ceil_div(chunks, turns)
+    step = DMA_ALIGN_BYTES // gcd(DMA_ALIGN_BYTES, item)
+    size = round_up(ceil_div(elements, turns * sharers), step)
+    return turns, sharers, np.minimum(size, elements)
 
 
 def alignment(sketch: Sketch, axis: int) -> int:

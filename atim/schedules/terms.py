@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from atim.schedules.memory import Copy, box_bytes, copies_of
+from atim.schedules.memory import Copy, copies_of
 from atim.schedules.program import Operand
 from atim.schedules.shapes import Shape, shape_of
 from atim.schedules.sketch import Column, Sketch
@@ -113,7 +113,7 @@ def terms_of(sketch: Sketch, matrix: Column) -> dict[str, Floats]:
     found |= _layout(sketch, shape)
     found |= _memory(sketch, shape, copies)
     found |= _compute(sketch, shape, copies, found["work"])
-    found |= _transfers(sketch, shape, found["dpus"])
+    found |= _transfers(sketch, shape, copies, found["dpus"])
     found |= _cycles(sketch, shape, found)
     return {term.name: np.asarray(found[term.name], dtype=np.float64) for term in TERMS}
 
@@ -151,7 +151,6 @@ def _memory(sketch: Sketch, shape: Shape, copies: list[Copy]) -> dict[str, Colum
     reads = sum((c.bytes for c in copies if not c.write), zero)
     writes = sum((c.bytes for c in copies if c.write), zero)
     dmas = sum((c.dmas for c in copies), zero)
-    operands = (*sketch.inputs, sketch.output)
     misaligned = np.zeros_like(zero, dtype=bool)
     for copy in copies:
         misaligned |= copy.misaligned
@@ -165,7 +164,7 @@ def _memory(sketch: Sketch, shape: Shape, copies: list[Copy]) -> dict[str, Colum
         "wram_bytes": shape.tasklets * buffers + shared + stacks + WRAM_RESERVE_BYTES,
         "buffer_bytes": buffers,
         "shared_bytes": shared,
-        "mram_bytes": sum((box_bytes(o, shape.dpu) for o in operands), zero),
+        "mram_bytes": sum((c.mram for c in copies), zero),
         "misaligned": misaligned,
     }
 
@@ -209,19 +208,20 @@ def _results_slots(sketch: Sketch, shape: Shape) -> Column | Floats:
     return results * (each + _SLOTS_PER_LOOP)
 
 
-def _transfers(sketch: Sketch, shape: Shape, dpus: Column | Floats) -> dict[str, Column | Floats]:
-    program = sketch.program
+def _transfers(
+    sketch: Sketch, shape: Shape, copies: list[Copy], dpus: Column | Floats
+) -> dict[str, Column | Floats]:
     zero = np.zeros_like(shape.tasklets)
-    moved = [o for o in sketch.inputs if o.name not in sketch.resident]
-    there = [o for o in sketch.inputs if o.name in sketch.resident]
-    h2d = sum((box_bytes(o, shape.dpu) for o in moved), zero)
-    d2h = box_bytes(sketch.output, shape.dpu)
+    reads = [c for c in copies if not c.write]
+    h2d = sum((c.mram for c in reads if c.operand.name not in sketch.resident), zero)
+    d2h = sum((c.mram for c in copies if c.write), zero)
     finish = zero
     if sketch.roles.piece is not None:
-        finish = shape.grid[sketch.roles.piece] * program.results * program.output.item_bytes
+        output = sketch.program.output
+        finish = shape.grid[sketch.roles.piece] * sketch.program.results * output.item_bytes
     return {
         "h2d_bytes": h2d,
-        "resident_bytes": sum((box_bytes(o, shape.dpu) for o in there), zero),
+        "resident_bytes": sum((c.mram for c in reads), zero) - h2d,
         "d2h_bytes": d2h,
         "h2d_total_bytes": h2d * dpus,
         "d2h_total_bytes": d2h * dpus,

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from atim.schedules.shapes import SWITCHES
 from atim.schedules.sketch import Column, Sketch
-from atim.target import Target
+from atim.target import MRAM_RESERVE_BYTES, Target
 
 __all__ = ["REASONS", "Reason", "check", "explain"]
 
@@ -107,7 +107,7 @@ def _needs(
         _BLOCK: (terms["row_block"], MAX_ROW_BLOCK),
         _THREADS: (requested("host_threads"), MAX_HOST_THREADS),
         _WRAM: (terms["wram_bytes"], target.wram_bytes),
-        _MRAM: (terms["mram_bytes"], target.mram_bytes),
+        _MRAM: (terms["mram_bytes"] + MRAM_RESERVE_BYTES, target.mram_bytes),
         _IRAM: (terms["iram_words"], target.iram_instructions),
         _ALIGNMENT: (terms["misaligned"], 0),
     }
