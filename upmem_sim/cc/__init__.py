@@ -47,9 +47,7 @@ def compile_c(
     options = clang.Options.of(opt, macros, include_dirs, werror, debug)
     sources = [source] if isinstance(source, str | Path) else list(source)
     units = [compile_unit(item, options) for item in sources]
-    return link(
-        [*units, *library.select(units)], nr_tasklets=nr_tasklets, stack_bytes=stack_bytes
-    )
+    return link([*units, *library.select(units)], nr_tasklets=nr_tasklets, stack_bytes=stack_bytes)
 
 
 def compile_unit(source: str | Path, options: clang.Options) -> Unit:

@@ -27,10 +27,15 @@ _TOKEN = re.compile(
 )
 # Words that can stand in one run of declaration specifiers with `long`.
 _SPECIFIERS = frozenset(
-    """long int unsigned signed double _Complex __complex__ __signed __signed__ const volatile
-    restrict __const __const__ __volatile __volatile__ __restrict __restrict__ _Atomic
-    static extern typedef register auto inline __inline __inline__ _Noreturn _Thread_local
-    __thread __extension__""".split()
+    re.findall(
+        r"\w+",
+        """
+        long int unsigned signed double _Complex __complex__ __signed __signed__ const
+        volatile restrict __const __const__ __volatile __volatile__ __restrict __restrict__
+        _Atomic static extern typedef register auto inline __inline __inline__ _Noreturn
+        _Thread_local __thread __extension__
+        """,
+    )
 )
 _ATTRIBUTES = frozenset(("__attribute__", "__attribute", "_Alignas", "__declspec", "__asm__"))
 _SUFFIX = re.compile(r"([0-9a-fA-F.])([uU]?)([lL])([uU]?)$")
@@ -71,7 +76,7 @@ def needs_preprocessing(text: str, defines: tuple[tuple[str, str | None], ...]) 
 
 def _own_header(operand: str) -> bool:
     match = re.match(r"<([\w./]+)>", operand)
-    return bool(match) and ".." not in match[1] and (INCLUDE_DIR / match[1]).is_file()
+    return match is not None and ".." not in match[1] and (INCLUDE_DIR / match[1]).is_file()
 
 
 def rewrite(preprocessed: str) -> str:

@@ -33,7 +33,7 @@ class _Group:
 def form_carries(blocks: list[Block]) -> None:
     """Replace every carry group that can be brought together. Liveness must be known."""
     for block in blocks:
-        start = 0
+        start: int | None = 0
         while start is not None:
             start = _form_one(block, start)
 

@@ -69,6 +69,7 @@ _BACKEND = [
         "-unroll-allow-partial=0",
         "-enable-global-merge=0",
         "-enable-misched=0",
+        "-enable-ipra=0",  # a call clobbers what the ABI says, no less
     )
     for item in ("-mllvm", option)
 ]

@@ -75,4 +75,3 @@ def remove_unreachable(blocks: list[Block], address_taken: frozenset[str]) -> li
                 seen.add(s)
                 work.append(s)
     return [block for k, block in enumerate(blocks) if k in seen]
-

@@ -270,9 +270,7 @@ def _logic(state: State, node: Node) -> None:
         if a not in READ_ONLY or op != "and":
             _become(node, alu(op, str(d), a, constant))
         return
-    if op in ("or", "xor") and (
-        _disjoint(state, node, d, a, b) or _disjoint(state, node, d, b, a)
-    ):
+    if op in ("or", "xor") and (_disjoint(state, node, d, a, b) or _disjoint(state, node, d, b, a)):
         return
     if isinstance(a, str) and isinstance(b, str) and b not in READ_ONLY:
         replace(node, op, d, a, b)
@@ -301,12 +299,20 @@ def _shift(state: State, node: Node) -> None:
         result = {"lsl": unsigned << amount, "lsr": unsigned >> amount, "asr": left >> amount}[op]
         replace(node, "move", d, signed(result))
         return
-    value = state.get(a)
-    if value is not None and value.kind == op and isinstance(value.off, int):
-        if value.off + amount < 32:
-            a, amount = value.reg, value.off + amount
+    a, amount = _joined_shift(state, op, a, amount)
     if isinstance(a, str):
         _become(node, alu(op, str(d), a, amount))
+
+
+def _joined_shift(
+    state: State, op: str, shifted: str | Const, amount: int
+) -> tuple[str | Const, int]:
+    """(register, amount) of two shifts in the same direction as one."""
+    value = state.get(shifted)
+    if value is None or value.kind != op or not isinstance(value.off, int):
+        return shifted, amount
+    total = value.off + amount
+    return (value.reg, total) if total < 32 else (shifted, amount)
 
 
 def _move(state: State, node: Node) -> None:
@@ -329,10 +335,7 @@ def _lsl_add(state: State, node: Node) -> None:
         replace(node, "add", d, addend, signed(constant << amount))
         _add(state, node)
         return
-    value = state.get(shifted)
-    if value is not None and value.kind == "lsl" and isinstance(value.off, int):
-        if value.off + amount < 32:
-            shifted, amount = value.reg, value.off + amount
+    shifted, amount = _joined_shift(state, "lsl", shifted, amount)
     replace(node, "lsl_add", d, addend, shifted, amount)
 
 
@@ -509,4 +512,3 @@ def _result_bits(state: State, node: Node) -> int:
     if op == "lsl" and isinstance(b, int):
         return min(32, left + b)
     return 32
-

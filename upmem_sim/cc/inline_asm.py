@@ -15,7 +15,7 @@ from upmem_sim.cc.translate import READ_ONLY, REGISTERS, Item, fresh_label, pair
 from upmem_sim.errors import AsmError, CompileError
 from upmem_sim.isa import OPERATIONS, Insn, Label, Sym, split_mnemonic
 
-_PAIR_POSITIONS = {"step": (0, 2), "movd": (0, 1)}
+_PAIR_POSITIONS: dict[str, tuple[int, ...]] = {"step": (0, 2), "movd": (0, 1)}
 _DPU_REGISTER = re.compile(r"[rd]\d+$")
 
 
@@ -45,7 +45,7 @@ def _renamed(line: Line) -> str:
         return f"{line.op}:"
     base, suffix = split_mnemonic(line.op)
     row = OPERATIONS.get(base)
-    pairs = _PAIR_POSITIONS.get(row.fmt, ()) if row else ()
+    pairs: tuple[int, ...] = _PAIR_POSITIONS.get(row.fmt, ()) if row else ()
     if suffix or base == "ld":
         pairs = (0,)
     elif base == "sd":

@@ -43,6 +43,8 @@ def rewrite(text: str, file: str) -> str:
 
     Errors: CompileError with file:line when debug lines are in the IR.
     """
+    # RV32's own convention for local functions passes arguments in temporaries as well
+    text = text.replace(" fastcc ", " ").replace(" coldcc ", " ")
     if _MRAM not in text and _BAD_SIZE not in text and " = mul " not in text:
         return text
     lines = text.split("\n")
@@ -202,8 +204,9 @@ class _Narrow:
     register  IR value of 32 bits that holds them
     byte      "l" or "h": which byte of it (8-bit values)
     signed    how the bits extend
-    bits      8 or 16
+    bits      at most 8 for a byte product, else at most 16
     setup     IR line that makes `register`, if it does not exist yet
+    whole     the 32-bit value extended from these bits
     """
 
     register: str
@@ -211,6 +214,7 @@ class _Narrow:
     signed: bool
     bits: int
     setup: str = ""
+    whole: str = ""
 
 
 def _narrow_products(lines: list[str]) -> list[str]:
@@ -240,12 +244,16 @@ def _product(values: _Values, match: re.Match[str], line: str) -> str:
     result = match[1]
     value = result if match[4] == "i32" else f"%upmem.w{result[1:]}"
     arguments = f"(i32 {a.register}, i32 {b.register}){tail}"
+    whole = f"(i32 {a.whole}, i32 {b.whole}){tail}"
     if max(a.bits, b.bits) == 8:
         op = f"mul_{_letter(a)}{a.byte}_{_letter(b)}{b.byte}"
         text = setup + f'{head}{value} = call i32 asm "{op} $0, $1, $2", "=r,r,r"{arguments}'
     else:
         pair = f"%upmem.p{result[1:]}"
-        text = setup + f'{head}{pair} = call {{ i32, i32 }} asm "{_wide(a, b)}", "=&r,=&r,r,r"{arguments}\n'
+        text = (
+            setup
+            + f'{head}{pair} = call {{ i32, i32 }} asm "{_wide(a, b)}", "=&r,=&r,r,r"{whole}\n'
+        )
         text += f"{head}{value} = extractvalue {{ i32, i32 }} {pair}, 0"
     if value != result:
         text += f"\n{head}{result} = trunc i32 {value} to i16"
@@ -283,11 +291,11 @@ def _narrow(values: _Values, name: str, result: str) -> _Narrow | None:
     number = int(other)
     if op == "and":
         if number == 255:
-            return _byte_of(values, source, False)
+            return _byte_of(values, source, False, name)
         bits = max(8, number.bit_length())
-        return _Narrow(name, "l", False, 8 if bits == 8 else 16) if bits <= 16 else None
+        return _Narrow(name, "l", False, max(8, bits), whole=name) if bits <= 16 else None
     if op in ("lshr", "ashr") and 16 <= number < 32:
-        return _Narrow(name, "l", op == "ashr", 8 if number >= 24 else 16)
+        return _Narrow(name, "l", op == "ashr", 8 if number >= 24 else 16, whole=name)
     return None
 
 
@@ -298,20 +306,20 @@ def _extended(values: _Values, name: str, result: str) -> _Narrow | None:
     signed = op == "sext"
     inner = values.get(source, _UNKNOWN)
     if type_ == "i8" and inner[:2] == ("trunc", "i32"):
-        return _byte_of(values, inner[2], signed)
+        return _byte_of(values, inner[2], signed, name)
     bits = 16 if type_ == "i16" else 8
     if to == "i32":
-        return _Narrow(name, "l", signed, bits)
+        return _Narrow(name, "l", signed, bits, whole=name)
     register = f"%upmem.x{name[1:]}.{result[1:]}"
     return _Narrow(register, "l", signed, bits, f"  {register} = {op} {type_} {source} to i32\n")
 
 
-def _byte_of(values: _Values, source: str, signed: bool) -> _Narrow:
+def _byte_of(values: _Values, source: str, signed: bool, whole: str) -> _Narrow:
     """The low byte of a 32-bit value, or byte 1 of the value it was shifted down from."""
     op, type_, origin, shift = values.get(source, _UNKNOWN)
     if op in ("lshr", "ashr") and type_ == "i32" and shift == "8" and origin.startswith("%"):
-        return _Narrow(origin, "h", signed, 8)
-    return _Narrow(source, "l", signed, 8)
+        return _Narrow(origin, "h", signed, 8, whole=whole)
+    return _Narrow(source, "l", signed, 8, whole=whole)
 
 
 # -------------------------------------------------------------------------------- signatures
@@ -347,7 +355,7 @@ def _result_words(head: str) -> int | None:
         return None
     if match[1] == "void":
         return 0
-    return _WORDS.get(match[1].split(" ")[0], None)
+    return _WORDS.get(match[1].split(" ")[0])
 
 
 def _argument_words(text: str) -> int | None:

@@ -36,9 +36,9 @@ def _fits(number: object, bits: int) -> bool:
 def fuse(blocks: list[Block]) -> None:
     """Merge each final comparison with zero into what made the value. Liveness must be known."""
     for block in blocks:
-        if block.nodes and is_jump(block.nodes[-1].op) and not block.nodes[-1].fixed:
-            if not _fuse_equality(block):
-                _fuse_result(block)
+        last = block.nodes[-1] if block.nodes else None
+        if last and is_jump(last.op) and not last.fixed and not _fuse_equality(block):
+            _fuse_result(block)
 
 
 def _last_definition(nodes: list[Node], end: int, mask: int) -> int | None:
@@ -86,9 +86,7 @@ def _fuse_result(block: Block) -> None:
 
 def _has_fused_form(node: Node, cc: str, wanted: bool) -> bool:
     base, fmt = base_format(node.op)
-    if fmt not in ("alu", "shift", "unary") or base != node.op.removesuffix(".s") and (
-        node.op != "move"
-    ):
+    if fmt not in ("alu", "shift", "unary") or node.op not in (base, "move"):
         return False
     row = OPERATIONS[base]
     if row.jump is None or cc not in JUMP_CLASSES[row.jump]:
@@ -113,17 +111,13 @@ def _fuse_equality(block: Block) -> bool:
     either = _last_definition(nodes, end, MASK.get(jump.args[0], 0))
     if either is None or nodes[either].op != "or" or not _movable(nodes[either]):
         return False
-    words = [
-        _difference_word(block, either, name, end) for name in nodes[either].args[1:]
-    ]
+    words = [_difference_word(block, either, name, end) for name in nodes[either].args[1:]]
     low, high = words[0], words[1] if len(words) > 1 else None
     if low is None or high is None or low == high:
         return False
     if block.live_out & MASK[jump.args[0]] or _read_between(nodes, either, end):
         return False
-    if not _fits_compare(nodes[high]) or not all(
-        isinstance(x, str) for x in nodes[low].args[1:]
-    ):
+    if not _fits_compare(nodes[high]) or not all(isinstance(x, str) for x in nodes[low].args[1:]):
         return False
     first = make("sub", "zero", *nodes[low].args[1:], like=jump)
     second = make("subc", "zero", *nodes[high].args[1:], like=jump)

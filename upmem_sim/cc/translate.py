@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 
-from upmem_sim.cc.flow import Node, analyse, make
+from upmem_sim.cc.flow import Node, make
 from upmem_sim.cc.rv32 import Line, constant, symbol
 from upmem_sim.errors import CompileError
 from upmem_sim.isa import Label, Sym
@@ -380,4 +380,3 @@ def translate(line: Line) -> list[Item]:
             if isinstance(item, Node):
                 item.line = line.place
     return items
-
