@@ -44,6 +44,13 @@ _SECTION = struct.Struct("<IIIIIIIIII")
 _SEGMENT = struct.Struct("<IIIIIIII")
 _SYMBOL = struct.Struct("<IIIBBH")
 _NO_LINE = (1 << 32) - 1
+# Sections outside WRAM: (address of the memory, bytes of address space).
+_REGIONS: dict[str, tuple[int, int]] = {
+    ".text": (IRAM_BASE, IRAM_INSNS * IRAM_INSN_BYTES),
+    ".mram": (MRAM_BASE, MRAM_BYTES),
+    ".mram.noinit": (MRAM_BASE, MRAM_BYTES),
+    ".atomic": (ATOMIC_BASE, ATOMIC_BITS),
+}
 
 
 # ------------------------------------------------------------------------------------ writing
@@ -80,17 +87,18 @@ class _Strings:
 
 def _wram_sections(program: Program) -> list[_Out]:
     """WRAM cut at the first symbol of each output section; together the sections cover it all."""
+    end = len(program.wram)
     starts: dict[str, int] = {}
     for symbol in program.symbols.values():
-        if symbol.section != ABSOLUTE and symbol.address < len(program.wram):
-            starts[symbol.section] = min(starts.get(symbol.section, WRAM_BYTES), symbol.address)
+        if symbol.section != ABSOLUTE and symbol.section not in _REGIONS:
+            starts[symbol.section] = min(starts.get(symbol.section, end), symbol.address)
     cuts = sorted((at, name) for name, at in starts.items()) or [(0, ".data")]
     out = []
     for i, (at, name) in enumerate(cuts):
         begin = at if i else 0
-        end = cuts[i + 1][0] if i + 1 < len(cuts) else len(program.wram)
+        until = cuts[i + 1][0] if i + 1 < len(cuts) else end
         flags = _ALLOC if name == ".rodata" else _ALLOC | _WRITE
-        out.append(_Out(name, "progbits", program.wram[begin:end], begin, flags, 1))
+        out.append(_Out(name, "progbits", program.wram[begin:until], begin, flags, 1))
     return out
 
 
@@ -311,28 +319,22 @@ def _read_mram(sections: dict[str, _In]) -> tuple[bytes, int]:
     return section.data, start
 
 
-_REGIONS: dict[str, tuple[int, int]] = {
-    ".text": (IRAM_BASE, IRAM_INSNS * IRAM_INSN_BYTES),
-    ".mram": (MRAM_BASE, MRAM_BYTES),
-    ".mram.noinit": (MRAM_BASE, MRAM_BYTES),
-    ".atomic": (ATOMIC_BASE, ATOMIC_BITS),
-}
-
-
 def _read_symbols(elf: ELFFile, sections: dict[str, _In]) -> dict[str, Symbol]:
     table = elf.get_section_by_name(".symtab")
     if not isinstance(table, SymbolTableSection) or table["sh_entsize"] != _SYMBOL.size:
         raise ElfError("section .symtab is missing or damaged")
     names = list(sections)
+    loaded = {s.name for s in sections.values() if s.kind in ("SHT_PROGBITS", "SHT_NOBITS")}
+    loaded.discard(LINES_SECTION)
     out: dict[str, Symbol] = {}
     for entry in list(table.iter_symbols())[1:]:
         where = entry["st_shndx"]
         if where == "SHN_ABS":
             section = ABSOLUTE
-        elif isinstance(where, int) and 0 < where < len(names):
+        elif isinstance(where, int) and 0 < where < len(names) and names[where] in loaded:
             section = names[where]
         else:
-            raise ElfError(f"symbol {_plain(entry.name)} has no section")
+            raise ElfError(f"symbol {_plain(entry.name)} has no loaded section")
         address, size = entry["st_value"], entry["st_size"]
         base, length = _REGIONS.get(section, (0, WRAM_BYTES))
         if section != ABSOLUTE and not base <= address <= address + size <= base + length:

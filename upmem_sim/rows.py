@@ -324,18 +324,16 @@ def _plan_canonical(written: Insn, insn: Insn) -> _Plan:
 
 
 def _plan_constants(written: Insn, insn: Insn, plan: _Plan) -> None:
-    """Numbers that sugar supplies go into the plan; slots stay for the written ones."""
-    numbers = sum(not isinstance(a, str) for a in written.args)
-    if insn.target is not None:
-        numbers += 1
-    elif written.target is not None:
+    """The number that sugar supplies goes into the plan; slots stay for the written ones."""
+    constants = [a for a in insn.args if not isinstance(a, str)]
+    given = len(constants) + (insn.target is not None)
+    if given != len(plan.slots):
+        raise AsmError(f"{insn.op}: {len(plan.slots)} operands must be numbers, {given} are")
+    if len(constants) > sum(not isinstance(a, str) for a in written.args):
+        plan.imm = int(constants[0])  # type: ignore[arg-type]
+        plan.slots = plan.slots[1:]
+    if insn.target is None and written.target is not None:
         plan.slots = (*plan.slots, _unsigned(_IGNORED, 16))  # never jumped to: only checked
-        numbers += 1
-    if numbers == len(plan.slots):
-        return
-    constants = [a for a in insn.args if isinstance(a, int)]
-    plan.imm = constants[0]
-    plan.slots = plan.slots[1:]
 
 
 _PLANS: dict[tuple[object, ...], _Plan] = {}

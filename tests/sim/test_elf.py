@@ -90,8 +90,9 @@ def test_other_tools_can_read_it(program: Program, tmp_path: Path, image: bytes)
 
 
 def test_smallest_program() -> None:
-    program = link([assemble(".globl main\nmain: stop", "s")])
-    assert write_elf(read_elf(write_elf(program))) == write_elf(program)
+    for data in ("", ".section .dpu_host\n.word 1\nend:", ".section .rodata\nempty:"):
+        program = link([assemble(f".globl main\nmain: stop\n{data}", "s")])
+        assert write_elf(read_elf(write_elf(program))) == write_elf(program)
 
 
 def note_offset(image: bytes) -> int:

@@ -134,6 +134,8 @@ def test_symbols_and_own_place() -> None:
         (Insn("add", ["r0", "r1", "r2"], None, 1), "a jump target needs a condition"),
         (Insn("add", ["r0", "r1", "r2"], "nz", 1 << 16), "target 65536, limit 0 to 65535"),
         (Insn("add", ["r0", "r1", "r2"], big=True), "!big is for loads and stores"),
+        (Insn("lw", ["r0", "r1", "r2"]), "1 operands must be numbers, 0 are"),
+        (Insn("sb_id", ["r0", "r1", 5]), "2 operands must be numbers, 1 are"),
         (Insn("acquire", ["r0", 0]), "needs a condition and a target"),
         (Insn("call", ["r23"]), "needs a target"),
     ],
