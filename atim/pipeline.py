@@ -1,11 +1,12 @@
 """From a candidate to C: every stage in order. The file to read first.
 
-    schedule   sketch x decisions -> scheduled TIR             (ordinary TVM schedules)
-    split      host nests | one DPU kernel                     codegen/split.py, widen.py
-    place      each DPU's tiles, kernel in local coordinates   codegen/transfer.py
-    boundary   copies to DMA, guards out of the loops          codegen/boundary.py
-    lower      registers, tasklets, barriers                   codegen/lower.py
-    emit       kernel.c, host.c                                codegen/kernel_c.py, host_c.py
+schedule   sketch x decisions -> scheduled TIR             (ordinary TVM schedules)
+split      host nests | one DPU kernel                     codegen/split.py, widen.py
+place      each DPU's tiles, kernel in local coordinates   codegen/transfer.py
+boundary   copies to DMA, guards out of the loops          codegen/boundary.py
+lower      accumulators in registers                       codegen/registers.py
+           tasklets, barriers                              codegen/lower.py
+emit       kernel.c, host.c                                codegen/kernel_c.py, host_c.py
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from atim.codegen import Sources
 from atim.codegen.boundary import BOUNDARY_PASSES
 from atim.codegen.host_c import emit_host
 from atim.codegen.kernel_c import emit_kernel
-from atim.codegen.lower import lift_inits, spread_tasklets, unroll_registers
+from atim.codegen.lower import lift_inits, spread_tasklets
+from atim.codegen.registers import promote_sums, unroll_registers
 from atim.codegen.split import split
 from atim.codegen.transfer import place
 from atim.codegen.widen import widen_copies
@@ -38,8 +40,8 @@ def compile(
 ) -> Sources:
     """The C sources of one candidate.
 
-    Raises `ScheduleError` when the candidate breaks a rule of the hardware, `UnsupportedError` when the
-    program can't be placed on DPUs.
+    Raises `ScheduleError` when the candidate breaks a rule of the hardware, `UnsupportedError` when
+    the program can't be placed on DPUs.
     """
     schedule = sketch.apply(decisions)
     return compile_func(schedule.mod["main"], target, boundary_level)
@@ -55,7 +57,7 @@ def compile_func(
     for boundary_pass in BOUNDARY_PASSES:
         if boundary_pass.level <= boundary_level:
             kernel = boundary_pass.run(kernel, tiles)
-    kernel = lift_inits(kernel, tiles)
+    kernel = promote_sums(lift_inits(kernel, tiles), tiles)
     spread = spread_tasklets(kernel, target.tasklets)
 
     title = ", ".join(f"{t.tensor}" for t in placed.plan.tiles)
@@ -76,6 +78,4 @@ def compile_func(
         finish_args=host_text.finish_args,
         host_threads=host_text.threads,
     )
-    return Sources(
-        kernel_text.text, host_text.text, plan, spread.nr_tasklets, target.stack_bytes
-    )
+    return Sources(kernel_text.text, host_text.text, plan, spread.nr_tasklets, target.stack_bytes)

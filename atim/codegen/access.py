@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import tvm_ffi
 from tvm import ir, tirx
-from tvm.tirx import For, IfThenElse, SeqStmt, Stmt
+from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.affine import Affine, Ranges, affine, below_zero
 from atim.codegen.split import conjuncts
@@ -15,17 +15,25 @@ from atim.codegen.split import conjuncts
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One load or store of `buffer`. An index that is not linear is None; a guard g means g < 0."""
+    """One load or store of `buffer`. An index that is not linear is None; a guard g means g < 0.
+
+    `nest` holds the variables of the loops that contain this statement and nothing else.
+    """
 
     buffer: tirx.Var
     indices: tuple[Affine | None, ...]
     guards: tuple[Affine, ...]
     store: bool
+    nest: tuple[tirx.Var, ...] = ()
+
+    def loose_guards(self, ranges: Ranges) -> tuple[Affine, ...]:
+        """The guards once the nest runs in full: each holds for some iteration of it."""
+        return tuple(loosened(g, self.nest, ranges) for g in self.guards)
 
 
 def loop_ranges(stmt: Stmt) -> dict[tirx.Var, tuple[int, int]]:
-    """Lowest and highest value of every loop variable whose loop has a constant extent, and the extents
-    that loops with a minimum, as in `min(64, n)`, can reach at most."""
+    """Lowest and highest value of every loop variable whose loop has a constant extent, and the
+    extents that loops with a minimum, as in `min(64, n)`, can reach at most."""
     ranges: dict[tirx.Var, tuple[int, int]] = {}
 
     def visit(loop: For) -> None:
@@ -47,50 +55,78 @@ def largest_extent(extent: ir.Expr) -> int | None:
     return None
 
 
-def accesses(stmt: Stmt, ranges: Ranges, guards: tuple[Affine, ...] = ()) -> Iterator[Access]:
+def loosened(form: Affine, variables: Iterable[tirx.Var], ranges: Ranges) -> Affine:
+    """The lowest value of the form over these variables, as a form of the others."""
+    moving = form.only(variables)
+    bounds = moving.bounds(ranges)
+    return form if bounds is None else form - moving + bounds[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What encloses a statement."""
+
+    guards: tuple[Affine, ...] = ()
+    nest: tuple[tirx.Var, ...] = ()
+
+    def under(self, *guards: Affine) -> _Around:
+        return _Around(self.guards + guards, self.nest)
+
+    def inside(self, loop: For) -> _Around:
+        own = loop.kind in (ForKind.SERIAL, ForKind.UNROLLED)
+        return _Around(self.guards, (*self.nest, loop.loop_var) if own else ())
+
+
+_NOTHING = _Around()
+
+
+def accesses(stmt: Stmt, ranges: Ranges, around: _Around = _NOTHING) -> Iterator[Access]:
     """Every load and store in program order; a store's loads come before it."""
     if isinstance(stmt, SeqStmt):
         for part in stmt.seq:
-            yield from accesses(part, ranges, guards)
+            yield from accesses(part, ranges, _Around(around.guards))
     elif isinstance(stmt, For):
-        yield from accesses(stmt.body, ranges, guards)
+        yield from accesses(stmt.body, ranges, around.inside(stmt))
     elif isinstance(stmt, IfThenElse):
-        yield from _loads(stmt.condition, ranges, guards)
+        yield from _loads(stmt.condition, ranges, around)
         forms = [below_zero(c, ranges) for c in conjuncts(stmt.condition)]
         holds = tuple(f for f in forms if f is not None)
-        yield from accesses(stmt.then_case, ranges, guards + holds)
+        yield from accesses(stmt.then_case, ranges, around.under(*holds))
         if stmt.else_case is not None:
             fails = (holds[0] * -1 - 1,) if len(forms) == len(holds) == 1 else ()
-            yield from accesses(stmt.else_case, ranges, guards + fails)
+            yield from accesses(stmt.else_case, ranges, around.under(*fails))
     elif isinstance(stmt, tirx.BufferStore):
-        yield from _loads(stmt.value, ranges, guards)
-        yield Access(stmt.buffer, _indices(stmt.indices, ranges), guards, True)
+        yield from _loads(stmt.value, ranges, around)
+        yield _access(stmt.buffer, stmt.indices, ranges, around, True)
     elif isinstance(stmt, tirx.Evaluate):
-        yield from _loads(stmt.value, ranges, guards)
+        yield from _loads(stmt.value, ranges, around)
 
 
-def _indices(indices: list[ir.Expr], ranges: Ranges) -> tuple[Affine | None, ...]:
-    return tuple(affine(i, ranges) for i in indices)
+def _access(
+    buffer: tirx.Var, indices: list[ir.Expr], ranges: Ranges, around: _Around, store: bool
+) -> Access:
+    linear = tuple(affine(i, ranges) for i in indices)
+    return Access(buffer, linear, around.guards, store, around.nest)
 
 
-def _loads(expr: ir.Expr, ranges: Ranges, guards: tuple[Affine, ...]) -> Iterator[Access]:
+def _loads(expr: ir.Expr, ranges: Ranges, around: _Around) -> Iterator[Access]:
     """Loads of an expression; the branches of a conditional are guarded by its condition."""
     if isinstance(expr, ir.TensorLoad):
         for index in expr.indices:
-            yield from _loads(index, ranges, guards)
-        yield Access(expr.source, _indices(expr.indices, ranges), guards, False)
+            yield from _loads(index, ranges, around)
+        yield _access(expr.source, list(expr.indices), ranges, around, False)
         return
     choice = _conditional(expr)
     if choice is not None:
         condition, yes, no = choice
-        yield from _loads(condition, ranges, guards)
+        yield from _loads(condition, ranges, around)
         forms = [below_zero(c, ranges) for c in conjuncts(condition)]
         holds = tuple(f for f in forms if f is not None)
-        yield from _loads(yes, ranges, guards + holds)
-        yield from _loads(no, ranges, guards)
+        yield from _loads(yes, ranges, around.under(*holds))
+        yield from _loads(no, ranges, around)
         return
     for child in children(expr):
-        yield from _loads(child, ranges, guards)
+        yield from _loads(child, ranges, around)
 
 
 def _conditional(expr: ir.Expr) -> tuple[ir.Expr, ir.Expr, ir.Expr] | None:
@@ -123,8 +159,8 @@ def uses(expr: ir.Expr | Stmt, variables: set[tirx.Var]) -> bool:
 
 
 def storage(shape: list[int] | tuple[int, ...], item_bytes: int) -> tuple[int, ...]:
-    """The shape as stored: the last axis that is not 1 is rounded up to 8 bytes, so that every row starts
-    where a DMA may start."""
+    """The shape as stored: the last axis that is not 1 is rounded up to 8 bytes, so that every row
+    starts where a DMA may start."""
     sizes = list(shape) or [1]
     last = max((i for i, n in enumerate(sizes) if n != 1), default=len(sizes) - 1)
     step = max(1, 8 // item_bytes)

@@ -1,7 +1,8 @@
-"""Integer linear forms: index expressions and guards as coefficients, so that proofs are arithmetic.
+"""Integer linear forms: index expressions and guards as coefficients, so that proofs are
+arithmetic.
 
-An `Affine` is a constant plus integer multiples of TIR variables. Ranges give each variable's lowest and
-highest value; every bound derived here is sound for any values inside them.
+An `Affine` is a constant plus integer multiples of TIR variables. Ranges give each variable's
+lowest and highest value; every bound derived here is sound for any values inside them.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ class Affine:
 def affine(expr: ir.Expr, ranges: Ranges) -> Affine | None:
     """The linear form of an integer expression, None if it has none.
 
-    Floor division and remainder by a constant are resolved where the ranges prove that the remainder
-    part never carries, as in (16*a + b) // 16 with 0 <= b < 16.
+    Floor division and remainder by a constant are resolved where the ranges prove that the
+    remainder part never carries, as in (16*a + b) // 16 with 0 <= b < 16.
     """
     kind = type(expr)
     if kind is tirx.Var:

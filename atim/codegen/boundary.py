@@ -1,13 +1,14 @@
-"""Boundary passes: what tiles that don't divide cost, taken out of the inner loops (ATiM, ISCA 2025, 5.3).
+"""Boundary passes: what tiles that don't divide cost, taken out of the inner loops (ATiM, ISCA
+2025, 5.3).
 
-    level 1  DMA-aware check removal: a copy without its guards becomes bulk DMA, over-reading padding
-    level 2  loop-bound tightening: `for v < n: if (v < m)` -> `for v < min(n, m)`
-    level 3  hoisting: guards that don't depend on a loop leave it, equal neighbours join
-    level 4  partial dead-code removal: reads that only feed a guarded statement move under its guard
-    level 5  guards are rounded up to whole unrolled groups where the surplus is harmless (padding.py)
+level 1 DMA-aware check removal: a copy without its guards becomes bulk DMA, over-reading padding
+level 2 loop-bound tightening: `for v < n: if (v < m)` -> `for v < min(n, m)` level 3 hoisting:
+guards that don't depend on a loop leave it, equal neighbours join level 4 partial dead-code
+removal: reads that only feed a guarded statement move under its guard level 5 guards are rounded up
+to whole unrolled groups where the surplus is harmless (padding.py)
 
-Levels are cumulative; `BOUNDARY_PASSES` is in order of execution. Each pass takes and returns the kernel
-form of kernel_func.py and leaves it unchanged when nothing matches.
+Levels are cumulative; `BOUNDARY_PASSES` is in order of execution. Each pass takes and returns the
+kernel form of kernel_func.py and leaves it unchanged when nothing matches.
 """
 
 from __future__ import annotations
@@ -19,8 +20,17 @@ import tvm_ffi
 from tvm import ir, tirx
 from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
-from atim.codegen.access import accesses, uses
-from atim.codegen.affine import Affine, Ranges, affine, below_zero, less, scales
+from atim.codegen.access import accesses, loosened, uses
+from atim.codegen.affine import (
+    Affine,
+    Ranges,
+    affine,
+    below_zero,
+    less,
+    lower_bound,
+    scales,
+    upper_bound,
+)
 from atim.codegen.copies import READ, Copy, match_copy, rewrite_nests, to_dma
 from atim.codegen.kernel_func import (
     KernelPass,
@@ -51,9 +61,9 @@ class BoundaryPass:
 def remove_copy_checks(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
     """Drop the guards of copies where what lies behind them is padding.
 
-    A read may run over its guard if both arrays are long enough and nothing else writes its target; a
-    write only if all it adds lies outside of the tensor, where the host drops it. Other guards limit the
-    length of the copy or stand before it.
+    A read may run over its guard if both arrays are long enough and nothing else writes its target;
+    a write only if all it adds lies outside of the tensor, where the host drops it. Other guards
+    limit the length of the copy or stand before it.
     """
     body, ranges = body_of(func), ranges_of(func)
     writers = Counter(a.buffer for a in accesses(body, {}) if a.store)
@@ -63,36 +73,55 @@ def remove_copy_checks(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
         copy = match_copy(stmt)
         if copy is None or not copy.guards:
             return stmt
+        forms = [(guard, below_zero(guard, ranges)) for guard in copy.guards]
+        some = [_some(copy, form, ranges) for _, form in forms if form is not None]
+        fits, always_fits = _in_range(copy, some, ranges), _in_range(copy, [], ranges)
         kept: list[tuple[ir.Expr, Affine | None]] = []
-        for guard in copy.guards:
-            form = below_zero(guard, ranges)
-            if form is None or not _is_padding(copy, form, writers, tiles, grid, ranges):
+        for guard, form in forms:
+            if form is None or not fits:
                 kept.append((guard, form))
-            elif not copy.reads_mram:
-                kept += _any_element(copy, form, ranges)
+            elif copy.reads_mram and writers[copy.store.buffer] == 1:
+                # for the copy as a whole, a guard may still keep it in range
+                kept += [] if always_fits else _guard(_some(copy, form, ranges), ranges)
+            elif not copy.reads_mram and _beyond_tensor(copy, form, tiles, grid, ranges):
+                # tiles wholly outside of the tensor need not be written
+                kept += _guard(_some(copy, form, ranges), ranges)
+            else:
+                kept.append((guard, form))
         return _rebuild(copy, kept, ranges)
 
     return with_kernel_body(func, rewrite_nests(body, change))
 
 
-def _is_padding(
-    copy: Copy,
-    form: Affine,
-    writers: Counter[tirx.Var],
-    tiles: Tiles,
-    grid: list[tirx.Var],
-    ranges: Ranges,
-) -> bool:
-    """What the copy adds without the guard `form < 0` is harmless."""
+def _some(copy: Copy, form: Affine, ranges: Ranges) -> Affine:
+    """The form for the copy as a whole: negative if form < 0 for any element."""
+    return loosened(form, [loop.loop_var for loop in copy.loops], ranges)
+
+
+def _guard(form: Affine, ranges: Ranges) -> list[tuple[ir.Expr, Affine | None]]:
+    """`form < 0` as a guard, nothing if it always holds."""
+    bounds = form.bounds(ranges)
+    return [] if bounds is not None and bounds[1] < 0 else [(less(form), form)]
+
+
+def _in_range(copy: Copy, guards: list[Affine], ranges: Ranges) -> bool:
+    """Every element that the loops name exists on both sides, given the guards."""
     sides = ((copy.load.source, copy.load.indices), (copy.store.buffer, copy.store.indices))
     for buffer, indices in sides:
         for index, size in zip(indices, buffer.shape, strict=True):
             linear = affine(index, ranges)
-            bounds = None if linear is None else linear.bounds(ranges)
-            if bounds is None or bounds[0] < 0 or bounds[1] >= int(size):
+            if linear is None:
                 return False
-    if copy.reads_mram:
-        return writers[copy.store.buffer] == 1
+            low, high = lower_bound(linear, guards, ranges), upper_bound(linear, guards, ranges)
+            if low is None or high is None or low < 0 or high >= int(size):
+                return False
+    return True
+
+
+def _beyond_tensor(
+    copy: Copy, form: Affine, tiles: Tiles, grid: list[tirx.Var], ranges: Ranges
+) -> bool:
+    """What the write adds without the guard `form < 0` lies outside of the tensor."""
     tile = tiles[str(copy.store.buffer.name)]
     for axis, index in enumerate(copy.store.indices):
         linear = affine(index, ranges)
@@ -102,18 +131,6 @@ def _is_padding(
         if _implies(form, linear + moved - tile.host_shape[axis], ranges):
             return True
     return False
-
-
-def _any_element(copy: Copy, form: Affine, ranges: Ranges) -> list[tuple[ir.Expr, Affine | None]]:
-    """The guard `form < 0` for at least one element of the copy, nothing if that always holds: tiles that
-    lie wholly outside of the tensor need not be written."""
-    moving = form.only([loop.loop_var for loop in copy.loops])
-    low = (moving.bounds(ranges) or (0, 0))[0]
-    some = form - moving + low
-    bounds = some.bounds(ranges)
-    if bounds is not None and bounds[1] < 0:
-        return []
-    return [(less(some), some)]
 
 
 def _implies(form: Affine, excess: Affine, ranges: Ranges) -> bool:
@@ -144,7 +161,8 @@ def _rebuild(copy: Copy, kept: list[tuple[ir.Expr, Affine | None]], ranges: Rang
 
 
 def inject_dma(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
-    """Every copy nest between MRAM and WRAM -> DMA calls. Raises `ScheduleError` for one that can't be."""
+    """Every copy nest between MRAM and WRAM -> DMA calls. Raises `ScheduleError` for one that can't
+    be."""
     body, ranges = body_of(func), ranges_of(func)
     writers = Counter(a.buffer for a in accesses(body, {}) if a.store)
 
@@ -182,8 +200,8 @@ def _least(extent: ir.Expr, limits: list[ir.Expr]) -> ir.Expr:
 
 
 def tighten_loops(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
-    """Guards on a loop's own variable become its extent; so does the extent of a loop directly inside
-    that may be empty. Loops over registers keep constant extents."""
+    """Guards on a loop's own variable become its extent; so does the extent of a loop directly
+    inside that may be empty. Loops over registers keep constant extents."""
     ranges = ranges_of(func)
 
     def change(stmt: Stmt) -> Stmt | None:
@@ -226,7 +244,8 @@ def _empty_forms(extent: ir.Expr, ranges: Ranges) -> list[Affine]:
 def indexes_registers(loop: For) -> bool:
     """The loop's variable selects an element of a register buffer."""
     return any(
-        a.buffer.scope() == SCOPE_REGISTERS and any(i is None or i.uses([loop.loop_var]) for i in a.indices)
+        a.buffer.scope() == SCOPE_REGISTERS
+        and any(i is None or i.uses([loop.loop_var]) for i in a.indices)
         for a in accesses(loop.body, {})
     )
 
@@ -235,7 +254,8 @@ def indexes_registers(loop: For) -> bool:
 
 
 def hoist_branches(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
-    """Guards that a loop doesn't change leave the loop; neighbours under the same guard share one `if`."""
+    """Guards that a loop doesn't change leave the loop; neighbours under the same guard share one
+    `if`."""
     return with_kernel_body(func, hoist(body_of(func)))
 
 
@@ -287,7 +307,8 @@ def _join(stmt: SeqStmt) -> Stmt | None:
 
 
 def sink_reads(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
-    """Reads that only a guarded statement uses move under its guard, and the guard then leaves the loop."""
+    """Reads that only a guarded statement uses move under its guard, and the guard then leaves the
+    loop."""
     body = body_of(func)
     while True:
         total = _touches(body)
@@ -310,7 +331,11 @@ def sink_reads(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
 def _sink(stmt: SeqStmt, total: Counter[tirx.Var]) -> Stmt | None:
     parts = list(stmt.seq)
     for at, part in enumerate(parts):
-        if not isinstance(part, IfThenElse) or part.else_case is not None or has_load(part.condition):
+        if (
+            not isinstance(part, IfThenElse)
+            or part.else_case is not None
+            or has_load(part.condition)
+        ):
             continue
         inside = _touches(part)
         first = at
@@ -323,7 +348,9 @@ def _sink(stmt: SeqStmt, total: Counter[tirx.Var]) -> Stmt | None:
         if first < at:
             body = sequence([*parts[first:at], part.then_case])
             assert body is not None
-            return sequence([*parts[:first], IfThenElse(part.condition, body, None), *parts[at + 1 :]])
+            return sequence(
+                [*parts[:first], IfThenElse(part.condition, body, None), *parts[at + 1 :]]
+            )
     return stmt
 
 

@@ -1,8 +1,9 @@
 """Copies between MRAM and WRAM: recognised as loop nests, emitted as DMA transfers.
 
-A DMA moves 8 to 2048 bytes, a multiple of 8, between addresses that are multiples of 8 (UPMEM SDK manual, mram.h).
-So a nest becomes DMA only where unit stride, alignment and size are proved from its linear indices; what
-can't be proved is a ScheduleError with the reason, never a transfer of the wrong bytes.
+A DMA moves 8 to 2048 bytes, a multiple of 8, between addresses that are multiples of 8 (UPMEM SDK
+manual, mram.h). So a nest becomes DMA only where unit stride, alignment and size are proved from
+its linear indices; what can't be proved is a ScheduleError with the reason, never a transfer of the
+wrong bytes.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def match_copy(stmt: Stmt) -> Copy | None:
 def chain(
     stmt: Stmt,
 ) -> tuple[tuple[For, ...], tuple[ir.Expr, ...], tirx.BufferStore | None]:
-    """(loops, guards, store) of a nest that holds nothing but one store; the store is None otherwise."""
+    """(loops, guards, store) of a nest that holds nothing but one store; the store is None
+    otherwise."""
     loops: list[For] = []
     guards: list[ir.Expr] = []
     while True:
@@ -132,7 +134,8 @@ class _End:
 
 
 def to_dma(copy: Copy, ranges: Ranges, sole: bool) -> Stmt:
-    """The copy as DMA transfers. `ranges` covers its loops; `sole`: nothing else stores to the target.
+    """The copy as DMA transfers. `ranges` covers its loops; `sole`: nothing else stores to the
+    target.
 
     Raises `ScheduleError` where a rule of the DMA engine can't be proved.
     """
@@ -163,7 +166,8 @@ def to_dma(copy: Copy, ranges: Ranges, sole: bool) -> Stmt:
 def _contiguous(
     copy: Copy, ends: Sequence[_End], what: str
 ) -> tuple[list[For], list[For], ir.Expr]:
-    """Loops that together run over consecutive elements on both sides, the others, and the run's length."""
+    """Loops that together run over consecutive elements on both sides, the others, and the run's
+    length."""
     steps = {
         loop.loop_var: tuple(e.flat.coefficient(loop.loop_var) for e in ends) for loop in copy.loops
     }
@@ -213,8 +217,9 @@ class _Transfer:
         return self._clipped(size)
 
     def _check_rounding(self, count: int) -> None:
-        """A size may be rounded up if what it adds exists on both sides, and overwrites only padding behind
-        the destination's row or, with no other store around, elements that are never written."""
+        """A size may be rounded up if what it adds exists on both sides, and overwrites only
+        padding behind the destination's row or, with no other store around, elements that are never
+        written."""
         ends_row = True
         step = DMA_ALIGN_BYTES // self.copy.item_bytes
         rounded = -(-count // step) * step

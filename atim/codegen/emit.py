@@ -1,7 +1,8 @@
 """TIR expressions and statements -> C text, with the exact meaning TIR gives them.
 
-A dialect (kernel_c.Dpu, host_c.Host) says how buffers are addressed and which functions exist; everything
-common to both is here: one table for types, one for operators, one for the small functions that C lacks.
+A dialect (kernel_c.Dpu, host_c.Host) says how buffers are addressed and which functions exist;
+everything common to both is here: one table for types, one for operators, one for the small
+functions that C lacks.
 """
 
 from __future__ import annotations
@@ -125,7 +126,8 @@ class Emitter:
         kind = type(value)
         if kind in WRAPPING and isinstance(value.a, ir.TensorLoad) and dtype_of(value) == dtype:
             same = value.a.source.same_as(buffer) and all(
-                tvm_ffi.structural_equal(a, b) for a, b in zip(value.a.indices, indices, strict=True)
+                tvm_ffi.structural_equal(a, b)
+                for a, b in zip(value.a.indices, indices, strict=True)
             )
             if same:
                 text = self.stored(value.b, dtype)
@@ -202,7 +204,8 @@ class Emitter:
         return f"({text})" if precedence < least else text
 
     def stored(self, expr: ir.Expr, dtype: str) -> str:
-        """The value where it is converted to `dtype` anyway: narrow arithmetic needs no cast of its own."""
+        """The value where it is converted to `dtype` anyway: narrow arithmetic needs no cast of its
+        own."""
         if type(expr) in WRAPPING and dtype_of(expr) == dtype and dtype in NARROW:
             return self._binary(expr)[0]
         return self.expr(expr)
@@ -249,9 +252,7 @@ class Emitter:
             return f"(uint32_t){self.expr(expr.a, UNARY)} * {self.expr(expr.b, UNARY)}", PRODUCT
         return self._infix(expr.a, operator, expr.b, precedence)
 
-    def _infix(
-        self, a: ir.Expr, operator: str, b: ir.Expr, precedence: int
-    ) -> tuple[str, int]:
+    def _infix(self, a: ir.Expr, operator: str, b: ir.Expr, precedence: int) -> tuple[str, int]:
         left = right = precedence
         if operator not in ("+", "*", "&&", "||"):
             right = precedence + 1

@@ -1,8 +1,9 @@
 """The host dialect: packing of tiles, and the host's own loop nests, as one C11 file.
 
-Order in the file: a small fork-join over pthreads, the tiles as tables with pack and unpack functions,
-then `prepare` and `finish`. The signatures are those of `Sources`. Work is cut into ranges that
-write disjoint elements in a fixed order, so results don't depend on the number of threads.
+Order in the file: a small fork-join over pthreads, the tiles as tables with pack and unpack
+functions, then `prepare` and `finish`. The signatures are those of `Sources`. Work is cut into
+ranges that write disjoint elements in a fixed order, so results don't depend on the number of
+threads.
 """
 
 from __future__ import annotations
@@ -197,7 +198,8 @@ void unpack_{symbol}(void *tensor, const void *slices, const uint32_t *dpus, uin
 
 @dataclass(frozen=True, slots=True)
 class HostText:
-    """host.c, the tensors that its work functions take, in order, and how many threads can share them."""
+    """host.c, the tensors that its work functions take, in order, and how many threads can share
+    them."""
 
     text: str
     prepare_args: tuple[str, ...]
@@ -271,7 +273,9 @@ def _work(
         emitter = Host(body, nest, args, tensors)
         pieces.append(emitter.function(f"{name}_{i}"))
         if parallel:
-            calls.append(f"    fork_join({name}_{i}, (void *)tensors, {int(body.extent)}, threads);")
+            calls.append(
+                f"    fork_join({name}_{i}, (void *)tensors, {int(body.extent)}, threads);"
+            )
         else:
             calls.append(f"    {name}_{i}((void *)tensors, 0, 1);")
     unused = [] if any("threads)" in c for c in calls) else ["    (void)threads;"]

@@ -1,8 +1,8 @@
 """The DPU dialect: kernel form -> kernel.c for the UPMEM SDK's clang.
 
-One `__mram_noinit` array for each tile, one static WRAM struct for each tasklet (so that all of a tasklet's
-buffers lie at constant distances of one pointer), no heap, barriers only where lower.py put them. See
-the SDK manual, "Memory management" and mram.h, for the rules that the text obeys.
+One `__mram_noinit` array for each tile, one static WRAM struct for each tasklet (so that all of a
+tasklet's buffers lie at constant distances of one pointer), no heap, barriers only where lower.py
+put them. See the SDK manual, "Memory management" and mram.h, for the rules that the text obeys.
 """
 
 from __future__ import annotations

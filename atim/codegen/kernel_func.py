@@ -1,7 +1,7 @@
 """The form every kernel pass takes and returns: a PrimFunc of grid variables and MRAM tiles.
 
-Its attribute atim.grid holds the extents of the grid variables (its first parameters), its root block
-owns the WRAM buffers, and its body is made of loops, `if`s, stores and DMA calls only.
+Its attribute atim.grid holds the extents of the grid variables (its first parameters), its root
+block owns the WRAM buffers, and its body is made of loops, `if`s, stores and DMA calls only.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def with_kernel_body(
 
 
 def rewrite(stmt: Stmt, change: Callable[[Stmt], Stmt | None]) -> Stmt:
-    """Rewrite from the inside out: `change` sees each loop, `if`, sequence and leaf after its parts were
-    rewritten, and returns what takes its place (None: the statement goes)."""
+    """Rewrite from the inside out: `change` sees each loop, `if`, sequence and leaf after its parts
+    were rewritten, and returns what takes its place (None: the statement goes)."""
     result = _rewrite(stmt, change)
     return tirx.Evaluate(tirx.IntImm("int32", 0)) if result is None else result
 

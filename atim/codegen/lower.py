@@ -1,4 +1,5 @@
-"""Kernel form -> what C says directly: registers, initialisations out of their loops, tasklets, barriers."""
+"""Kernel form -> what C says directly: registers, initialisations out of their loops, tasklets,
+barriers."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from tvm import ir, tirx
 from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.access import uses
-from atim.codegen.boundary import dma_name, indexes_registers
+from atim.codegen.boundary import dma_name
 from atim.codegen.copies import READ, WRITE, in_mram
 from atim.codegen.kernel_func import Tiles, body_of, rewrite, with_kernel_body
 from atim.codegen.split import (
@@ -28,19 +29,9 @@ from atim.target import SCOPE_SHARED
 BARRIER = "barrier_wait"
 
 
-def unroll_registers(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
-    """Loops that select an element of a register buffer are unrolled: registers have no addresses."""
-
-    def change(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, For) and stmt.kind == ForKind.SERIAL and indexes_registers(stmt):
-            return For(stmt.loop_var, stmt.min, stmt.extent, ForKind.UNROLLED, stmt.body)
-        return stmt
-
-    return with_kernel_body(func, rewrite(body_of(func), change))
-
-
 def lift_inits(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
-    """`for v: if (v == 0) init; rest` -> `init; for v: rest`, also under guards that v doesn't change."""
+    """`for v: if (v == 0) init; rest` -> `init; for v: rest`, also under guards that v doesn't
+    change."""
     return with_kernel_body(func, lift(body_of(func)))
 
 
@@ -96,8 +87,8 @@ def _is_zero_test(condition: ir.Expr, var: tirx.Var) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A kernel body that every tasklet runs from beginning to end. `tasklet` is its number's variable,
-    `barriers` says if they ever wait for each other."""
+    """A kernel body that every tasklet runs from beginning to end. `tasklet` is its number's
+    variable, `barriers` says if they ever wait for each other."""
 
     func: tirx.PrimFunc
     tasklet: tirx.Var
@@ -151,9 +142,7 @@ class _Part:
     def conflicts(self, later: _Part) -> bool:
         if self.alone and later.alone:
             return False
-        return bool(
-            self.writes & (later.reads | later.writes) or self.reads & later.writes
-        )
+        return bool(self.writes & (later.reads | later.writes) or self.reads & later.writes)
 
 
 class _Spreader:
@@ -210,9 +199,7 @@ class _Spreader:
             if last is not None and last.alone and part.alone:
                 merged = sequence([last.stmt, part.stmt])
                 assert merged is not None
-                result[-1] = _Part(
-                    merged, True, last.reads | part.reads, last.writes | part.writes
-                )
+                result[-1] = _Part(merged, True, last.reads | part.reads, last.writes | part.writes)
             else:
                 result.append(part)
         return [self._enclosed(p) for p in result]

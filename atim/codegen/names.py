@@ -1,4 +1,5 @@
-"""C identifiers from names in the source program: legal, unique, and clear of keywords and of the SDK."""
+"""C identifiers from names in the source program: legal, unique, and clear of keywords and of the
+SDK."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
 """Guards inside unrolled loops, rounded up to whole groups: the surplus works on padding.
 
-`for v: for u < 4 (unrolled): if (4*v + u < n)` becomes `for v: if (4*v < n): for u < 4`, so the unrolled
-body has neither branches nor a rest. It is done only where the surplus iterations can't change a result:
+`for v: for u < 4 (unrolled): if (4*v + u < n)` becomes `for v: if (4*v < n): for u < 4`, so the
+unrolled body has neither branches nor a rest. It is done only where the surplus iterations can't
+change a result:
 
-- they store to elements of a tasklet's own buffer that no valid iteration of that buffer touches, or
-- they add zero to a sum, because an operand was read from beyond the tensor, where the host put zeros.
+- they store to elements of a tasklet's own buffer that no valid iteration of that buffer touches,
+or - they add zero to a sum, because an operand was read from beyond the tensor, where the host put
+zeros.
 """
 
 from __future__ import annotations
@@ -19,7 +21,14 @@ from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 from atim.codegen.access import Access, accesses, children, uses
 from atim.codegen.affine import Affine, Ranges, affine, below_zero, less, scales
 from atim.codegen.copies import in_mram, match_copy
-from atim.codegen.kernel_func import Tiles, body_of, grid_of, ranges_of, with_kernel_body
+from atim.codegen.kernel_func import (
+    Tiles,
+    body_of,
+    grid_of,
+    has_load,
+    ranges_of,
+    with_kernel_body,
+)
 from atim.codegen.split import conjunction, conjuncts, guarded, with_body
 from atim.target import SCOPE_SHARED
 
@@ -27,26 +36,45 @@ from atim.target import SCOPE_SHARED
 def round_guards(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
     """Apply the rule above to every guard directly inside unrolled loops."""
     facts = _Facts(func, tiles)
-    return with_kernel_body(func, _round(body_of(func), (), facts))
+    return with_kernel_body(func, _round(body_of(func), facts))
 
 
-def _round(stmt: Stmt, unrolled: tuple[For, ...], facts: _Facts) -> Stmt:
-    """`unrolled` are the unrolled loops that enclose stmt with nothing in between."""
+def _round(stmt: Stmt, facts: _Facts) -> Stmt:
     if isinstance(stmt, For):
         if match_copy(stmt) is not None:
             return stmt
-        inner = (*unrolled, stmt) if stmt.kind == ForKind.UNROLLED else ()
-        return with_body(stmt, _round(stmt.body, inner, facts))
+        return _group(stmt, facts) if stmt.kind == ForKind.UNROLLED else _inside(stmt, facts)
     if isinstance(stmt, SeqStmt):
-        return SeqStmt([_round(s, (), facts) for s in stmt.seq])
-    if not isinstance(stmt, IfThenElse) or stmt.else_case is not None:
-        return stmt
-    if not unrolled:
-        result = guarded(stmt.condition, _round(stmt.then_case, (), facts))
+        return SeqStmt([_round(s, facts) for s in stmt.seq])
+    if isinstance(stmt, IfThenElse) and stmt.else_case is None:
+        result = guarded(stmt.condition, _round(stmt.then_case, facts))
         assert result is not None
         return result
-    parts = [_rounded(c, unrolled, stmt.then_case, facts) for c in conjuncts(stmt.condition)]
-    result = guarded(conjunction(parts), stmt.then_case)
+    return stmt
+
+
+def _inside(loop: For, facts: _Facts) -> Stmt:
+    return with_body(loop, _round(loop.body, facts))
+
+
+def _group(outermost: For, facts: _Facts) -> Stmt:
+    """A nest of unrolled loops around one guarded statement: guards that no longer depend on the
+    nest move in front of it."""
+    loops = [outermost]
+    while isinstance(loops[-1].body, For) and loops[-1].body.kind == ForKind.UNROLLED:
+        loops.append(loops[-1].body)
+    guard = loops[-1].body
+    if not isinstance(guard, IfThenElse) or guard.else_case is not None:
+        return _inside(outermost, facts)
+    parts = [_rounded(c, loops, guard.then_case, facts) for c in conjuncts(guard.condition)]
+    own = {loop.loop_var for loop in loops}
+    free = [c for c in parts if not uses(c, own) and not has_load(c)]
+    bound = [c for c in parts if not any(c.same_as(f) for f in free)]
+    body = guarded(conjunction(bound), guard.then_case)
+    for loop in reversed(loops):
+        assert body is not None
+        body = with_body(loop, body)
+    result = guarded(conjunction(free), body)
     assert result is not None
     return result
 
@@ -66,8 +94,9 @@ def _rounded(guard: ir.Expr, unrolled: Sequence[For], body: Stmt, facts: _Facts)
 
 @dataclass(frozen=True, slots=True)
 class _Filling:
-    """A WRAM buffer is filled by one unguarded copy: MRAM indices minus WRAM indices, where constant within
-    the copy. `shift[a]` is (WRAM axis, difference) or None; `filled` the elements along each WRAM axis."""
+    """A WRAM buffer is filled by one unguarded copy: MRAM indices minus WRAM indices, where
+    constant within the copy. `shift[a]` is (WRAM axis, difference) or None; `filled` the elements
+    along each WRAM axis."""
 
     mram: tirx.Var
     filled: tuple[int, ...]
@@ -110,8 +139,8 @@ class _Facts:
         return not _divides(store.value)
 
     def _own_element(self, form: Affine, store: tirx.BufferStore) -> bool:
-        """Which iterations are valid is decided by the element stored, for the buffer's whole life, and
-        every other store to the buffer has the same guard."""
+        """Which iterations are valid is decided by the element stored, for the buffer's whole life,
+        and every other store to the buffer has the same guard."""
         found = self.found[store.buffer]
         if not found[0].store:
             return False
@@ -185,9 +214,7 @@ class _Facts:
             stores = [a for a in self.found[copy.store.buffer] if a.store]
             if copy.reads_mram and not copy.guards and len(stores) == 1:
                 moving = [p.loop_var for p in copy.loops]
-                self.fillings[copy.store.buffer] = self._filling(
-                    copy.load, copy.store, moving
-                )
+                self.fillings[copy.store.buffer] = self._filling(copy.load, copy.store, moving)
         elif isinstance(stmt, For):
             self._find_fillings(stmt.body)
         elif isinstance(stmt, SeqStmt):
@@ -219,7 +246,9 @@ def _same_guard(access: Access, axis: int, k: int, outer: Affine) -> bool:
 
 
 def _divides(expr: ir.Expr) -> bool:
-    if isinstance(expr, (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)) and "int" in str(expr.ty):
+    if isinstance(expr, (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)) and "int" in str(
+        expr.ty
+    ):
         return True
     return any(_divides(child) for child in children(expr))
 

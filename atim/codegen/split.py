@@ -1,9 +1,9 @@
 """Scheduled PrimFunc -> host nests and one DPU kernel, as plain loops, guards and stores.
 
-TVM's own passes inline block iterators and compact the buffers; then every child of the root block that
-binds a blockIdx loop is a kernel and the rest runs on the host. Blocks are dissolved here: a block's
-predicate becomes an `if`, its buffers move to the front, loops of one iteration vanish, and index
-expressions take their linear form. Coordinates are still global (see transfer.py).
+TVM's own passes inline block iterators and compact the buffers; then every child of the root block
+that binds a blockIdx loop is a kernel and the rest runs on the host. Blocks are dissolved here: a
+block's predicate becomes an `if`, its buffers move to the front, loops of one iteration vanish, and
+index expressions take their linear form. Coordinates are still global (see transfer.py).
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ class Nest:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A program cut in three: host nests before, the kernel below its blockIdx loops, host nests after.
+    """A program cut in three: host nests before, the kernel below its blockIdx loops, host nests
+    after.
 
-    `inputs` are the function's buffers, `temporaries` those that live between the nests. Grid variables of
-    extent 1 are already replaced by 0 in the kernel.
+    `inputs` are the function's buffers, `temporaries` those that live between the nests. Grid
+    variables of extent 1 are already replaced by 0 in the kernel.
     """
 
     inputs: tuple[tirx.Var, ...]
@@ -55,7 +56,8 @@ class Split:
 
 
 def split(func: tirx.PrimFunc) -> Split:
-    """Cut a scheduled function. Raises `ScheduleError` if no loop, or more than one nest, is bound to DPUs."""
+    """Cut a scheduled function. Raises `ScheduleError` if no loop, or more than one nest, is bound
+    to DPUs."""
     module = tvm.IRModule({"main": func})
     for front_pass in FRONT_PASSES:
         module = front_pass(module)

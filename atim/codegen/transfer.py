@@ -86,8 +86,8 @@ class TransferPlan:
     int32 array (an even number of words, see `grid_words`) that takes the grid index, None if the
     kernel does not look at it. `prepare` and `finish` name the host functions that run before the
     transfers and after them, None if there is nothing to do; their tensors are `prepare_args` and
-    `finish_args` (see `Sources` for the C signatures). `host_threads` is the extent of the schedule's
-    parallel host loops: as many threads can share them.
+    `finish_args` (see `Sources` for the C signatures). `host_threads` is the extent of the
+    schedule's parallel host loops: as many threads can share them.
     """
 
     grid: tuple[int, ...]
@@ -136,9 +136,9 @@ _T = TypeVar("_T")
 class Placed:
     """The kernel in each DPU's own coordinates, with the plan of its transfers.
 
-    `kernel` is a PrimFunc of the grid variables and the MRAM tiles (scope shared.mram); its root block
-    owns the WRAM buffers and its attribute atim.grid holds the grid's extents. `tiles` gives the tile of
-    each MRAM parameter by name; `tensors` the plan's tensor of each host buffer.
+    `kernel` is a PrimFunc of the grid variables and the MRAM tiles (scope shared.mram); its root
+    block owns the WRAM buffers and its attribute atim.grid holds the grid's extents. `tiles` gives
+    the tile of each MRAM parameter by name; `tensors` the plan's tensor of each host buffer.
     """
 
     kernel: tirx.PrimFunc
@@ -149,8 +149,8 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """One axis of a tile: affine origin in the grid, elements that some loop may touch (`stored`), and
-    those that the guards let through (`owned`)."""
+    """One axis of a tile: affine origin in the grid, elements that some loop may touch (`stored`),
+    and those that the guards let through (`owned`)."""
 
     origin: Affine
     stored: int
@@ -160,8 +160,8 @@ class _Span:
 def place(parts: Split) -> Placed:
     """Derive every DPU's tiles and rewrite the kernel to them.
 
-    Raises `ScheduleError` where a written tile does not move linearly with the grid index, or where two
-    DPUs would write the same element.
+    Raises `ScheduleError` where a written tile does not move linearly with the grid index, or where
+    two DPUs would write the same element.
     """
     body = parts.kernel.body
     ranges: dict[tirx.Var, tuple[int, int]] = loop_ranges(body)
@@ -243,7 +243,7 @@ def _span(
         return _Span(Affine({}, 0), stored, size)
     inner = [(index - origins[0], a) for index, a in linear]
     low = min(_known(i.bounds(ranges), tensor)[0] for i, _ in inner)
-    high = max(_known(i.bounds(ranges), tensor)[1] for i, _ in inner)
+    high = max(_known(upper_bound(i, a.loose_guards(ranges), ranges), tensor) for i, a in inner)
     owned = max(_known(upper_bound(i, a.guards, ranges), tensor) for i, a in inner)
     if any(a.store and _known(lower_bound(i, a.guards, ranges), tensor) > low for i, a in inner):
         raise ScheduleError(f"tile of {tensor.name}: axis {axis} is not written from its beginning")
@@ -259,7 +259,8 @@ def _known(value: _T | None, tensor: Tensor) -> _T:
 def _tile(
     tensor: Tensor, symbol: str, found: Sequence[Access], spans: Sequence[_Span], parts: Split
 ) -> Tile:
-    """The tile's shape, offsets and mode; a tensor that is stored before it is loaded only comes back."""
+    """The tile's shape, offsets and mode; a tensor that is stored before it is loaded only comes
+    back."""
     stored, loaded = any(a.store for a in found), any(not a.store for a in found)
     mode: Mode = "in"
     if stored:
@@ -284,8 +285,8 @@ def _tile(
 
 
 def _disjoint(tile: Tile, grid: Sequence[int]) -> bool:
-    """No two DPUs' boxes overlap: every grid axis moves the box, and along each tensor axis a step of one
-    grid axis clears all positions of the finer ones."""
+    """No two DPUs' boxes overlap: every grid axis moves the box, and along each tensor axis a step
+    of one grid axis clears all positions of the finer ones."""
     moving: set[int] = set()
     for extent, coeffs in zip(tile.extent, tile.offset_coeffs, strict=True):
         reach = extent
@@ -298,7 +299,8 @@ def _disjoint(tile: Tile, grid: Sequence[int]) -> bool:
 
 
 def _fit(buffer: tirx.Var, found: Sequence[Access], ranges: Ranges, names: Names) -> tirx.Var:
-    """The local buffer with a short name, large enough for what its loops touch without their guards."""
+    """The local buffer with a short name, large enough for what its loops touch without their
+    guards."""
     shape = []
     for axis, size in enumerate(buffer.shape):
         need = int(size)
@@ -312,7 +314,8 @@ def _fit(buffer: tirx.Var, found: Sequence[Access], ranges: Ranges, names: Names
                 raise ScheduleError(
                     f"buffer {buffer.name}: axis {axis} is read below its beginning"
                 )
-            need = max(need, bounds[1] + 1)
+            high = upper_bound(index, access.loose_guards(ranges), ranges)
+            need = max(need, bounds[1] + 1 if high is None else high + 1)
         shape.append(need)
     name = names.new(local_name(str(buffer.name)))
     return tirx.decl_buffer(shape, str(buffer.dtype), name, scope=buffer.scope())

@@ -1,8 +1,9 @@
 """Copies into WRAM, lengthened to what the loops behind them may touch.
 
-TVM cuts a copy to the tensor where the tensor is shorter than its tile, down to a single element; the
-compute loops still run over the whole tile under a guard. Lengthened, the copy is again a whole number of
-8-byte words, and what lies behind the tensor reads as the zeros that the host packed there.
+TVM cuts a copy to the tensor where the tensor is shorter than its tile, down to a single element;
+the compute loops still run over the whole tile under a guard. Lengthened, the copy is again a whole
+number of 8-byte words, and what lies behind the tensor reads as the zeros that the host packed
+there.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tvm import ir, tirx
 from tvm.tirx import For, ForKind, Stmt
 
 from atim.codegen.access import Access, accesses, loop_ranges
-from atim.codegen.affine import Affine, Ranges, affine
+from atim.codegen.affine import Affine, Ranges, affine, upper_bound
 from atim.codegen.copies import chain, in_wram, item_bytes, rewrite_nests
 from atim.codegen.kernel_func import rewrite
 from atim.codegen.split import Split, with_body
@@ -62,8 +63,9 @@ def _needs(
         buffer = access.buffer
         if buffer not in local or not in_wram(buffer) or stores[buffer] != 1 or access.store:
             continue
-        bounds = [None if i is None else i.bounds(ranges) for i in access.indices]
-        ends = [0 if b is None else b[1] + 1 for b in bounds]
+        guards = access.loose_guards(ranges)
+        last = [None if i is None else upper_bound(i, guards, ranges) for i in access.indices]
+        ends = [0 if n is None else n + 1 for n in last]
         needs[buffer] = tuple(map(max, needs.get(buffer, (0,) * len(ends)), ends))
     return needs
 

@@ -1,8 +1,8 @@
 """Runs emitted sources on this machine's own compiler: tasklets as threads, MRAM as globals.
 
-A functional check without the simulator. DMA rules are enforced (8-byte alignment, sizes, both ranges), a
-tasklet may touch only its own and the shared WRAM, no two tasklets may write the same MRAM word
-(unless under the word lock), and every output is surrounded by guard bands.
+A functional check without the simulator. DMA rules are enforced (8-byte alignment, sizes, both
+ranges), a tasklet may touch only its own and the shared WRAM, no two tasklets may write the same
+MRAM word (unless under the word lock), and every output is surrounded by guard bands.
 """
 
 from __future__ import annotations
@@ -116,7 +116,16 @@ def compile_native(text: str, name: str, flags: tuple[str, ...] = ()) -> ctypes.
     if not path.exists():
         source = path.with_suffix(".c")
         source.write_text(text)
-        options = ["-O1", "-fwrapv", "-std=gnu11", *WARNINGS, "-shared", "-fPIC", "-pthread", *flags]
+        options = [
+            "-O1",
+            "-fwrapv",
+            "-std=gnu11",
+            *WARNINGS,
+            "-shared",
+            "-fPIC",
+            "-pthread",
+            *flags,
+        ]
         subprocess.run(["cc", *options, "-o", str(path), str(source), "-lm"], check=True)
     return ctypes.CDLL(str(path))
 
@@ -129,7 +138,9 @@ def kernel_library(sources: Sources) -> ctypes.CDLL:
     shared = re.findall(r"^static __dma_aligned \w+ (\w+)\[", kernel, re.M)
     wram = [f"if (q >= (char *){n} && q + n <= (char *){n} + sizeof {n}) return 1;" for n in shared]
     if "wram_of[NR_TASKLETS]" in kernel:
-        wram.append("if (q >= (char *)&wram_of[self] && q + n <= (char *)&wram_of[self + 1]) return 1;")
+        wram.append(
+            "if (q >= (char *)&wram_of[self] && q + n <= (char *)&wram_of[self + 1]) return 1;"
+        )
     arrays = [f"{{(char *){t.symbol}, sizeof {t.symbol}}}" for t in sources.plan.tiles]
     words = sum(t.slice_bytes for t in sources.plan.tiles) // 8
     assert words < 1 << 24
@@ -165,7 +176,8 @@ class GuardedArray:
 def run_native(
     sources: Sources, inputs: dict[str, np.ndarray], threads: int = 2
 ) -> dict[str, np.ndarray]:
-    """Outputs of a whole run over all DPUs. Raises KernelFault on a broken rule or a torn guard band."""
+    """Outputs of a whole run over all DPUs. Raises KernelFault on a broken rule or a torn guard
+    band."""
     plan = sources.plan
     kernel = kernel_library(sources)
     host = compile_native(sources.host_c, "host", ("-Wno-unused-function",))
@@ -179,7 +191,9 @@ def run_native(
     slices = {t.symbol: np.full((plan.dpus, t.slice_bytes), FILL, np.uint8) for t in plan.tiles}
     for tile in plan.tiles:
         if tile.mode != "out":
-            _move(host, f"pack_{tile.symbol}", held[tile.tensor], slices[tile.symbol], every, threads)
+            _move(
+                host, f"pack_{tile.symbol}", held[tile.tensor], slices[tile.symbol], every, threads
+            )
     words = plan.grid_words()
     for dpu in range(plan.dpus):
         if plan.grid_symbol:
@@ -196,7 +210,14 @@ def run_native(
             slices[tile.symbol][dpu] = after
     for tile in plan.tiles:
         if tile.mode != "in":
-            _move(host, f"unpack_{tile.symbol}", held[tile.tensor], slices[tile.symbol], every, threads)
+            _move(
+                host,
+                f"unpack_{tile.symbol}",
+                held[tile.tensor],
+                slices[tile.symbol],
+                every,
+                threads,
+            )
     if plan.finish:
         _work(host, plan.finish, plan.finish_args, held, threads)
     for name, tensor in held.items():
