@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.arith_driver import Routine, call, program, runtime
 from benchmarks.arith_reference import ROUTINES, expected, random, special, wrong
+from benchmarks.arithmetic import LIMITS, Published, measure, published
 from upmem_sim.asm import assemble
 from upmem_sim.dpu import Dpu
 from upmem_sim.errors import SimFault
@@ -119,3 +120,10 @@ def test_callee_saved_registers_are_kept(name: str) -> None:
     registers = dpu.machine.tasklet(0)["registers"]
     assert registers[14:22] == [1000 + i for i in range(14, 22)]
     assert registers[22] == 0x8000
+
+
+# elements: one block of each tasklet; the benchmark takes more
+@pytest.mark.parametrize("row", published(), ids=lambda row: row.loop)
+def test_compiled_loops_take_as_many_instructions_as_on_silicon(row: Published) -> None:
+    count = measure(row.loop, 16 * 1024 // 4)
+    assert count == pytest.approx(row.instructions, rel=LIMITS[row.loop.split()[0]] / 100)

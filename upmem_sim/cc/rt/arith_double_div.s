@@ -2,7 +2,8 @@
 // Newton-Raphson on the reciprocal of the divisor: three rounds in 32 bits, one in 64, then quotient
 // and remainder, together fifteen 64-bit multiplications through __muldi3 (128 instructions each). A
 // bitwise loop would need about 700; the vendor's library takes 2180 (PrIM, figure 4).
-// Operands are normalised whether they need it or not. NaN results are 0x7ff8000000000000.
+// Operands are normalised and the result shifted for subnormals whether they need it or not.
+// NaN results are 0x7ff8000000000000.
 //
 // Error: the 32-bit reciprocal (start and rounds as in arith_float_div.s, divisor cut to 32 bits) is
 // within 2^-28.2, the 64-bit round leaves its square, 2^-56.4, and truncations of a few 2^-63. Less 2 it
@@ -194,9 +195,21 @@ __divdf3:
     lsl_add r1, r2, r17, 1
     move r4, 2047
     jges r15, r4, .Linfinite
-    jles r15, 0, .Lsubnormal
+// down by 1 - exponent if that is positive, else by 0; what falls out stays visible in bit 0 of r1
+    sub r4, 1, r15
+    asr r5, r4, 31
+    andn r4, r5, r4
+    add r15, r15, r4
     add r15, r15, -1
-.Lround:
+    jgtu r4, 31, .Lfar_down
+.Ldown:
+    lsrx r2, r1, r4
+    lsr r1, r1, r4
+    lsrx r3, r0, r4
+    or r1, r1, r3
+    lsr r0, r0, r4
+    move r2, r2, nz
+    or r1, r1, r2
     and r2, r1, 3
     lsr r1, r1, 2
     lsl r3, r0, 30
@@ -221,22 +234,11 @@ __divdf3:
 .Linfinite:
     or r0, r14, 0x7ff00000
     move r1, 0, true, .Lreturn
-.Lsubnormal:
-    sub r4, 1, r15
-    move r15, 0
+.Lfar_down:
     jgtu r4, 63, .Ltiny
-    jltu r4, 32, .Ldown
     move r2, r1, nz
     or r1, r0, r2
-    move r0, 0
-.Ldown:
-    lsrx r2, r1, r4
-    lsr r1, r1, r4
-    lsrx r3, r0, r4
-    or r1, r1, r3
-    lsr r0, r0, r4
-    move r2, r2, nz
-    or r1, r1, r2, true, .Lround
+    move r0, 0, true, .Ldown
 .Ltiny:
     move r0, r14
     move r1, 0, true, .Lreturn

@@ -1,7 +1,8 @@
 // double: __muldf3 (d0, d2) -> d0. IEEE-754, round to nearest even, subnormals exact.
 // The significands are multiplied as four 32 x 32 products, each through the 64-bit __muldi3 of 128
 // instructions, as in the vendor's library (PrIM, figure 4: 652 instructions an operation).
-// Operands are normalised whether they need it or not. NaN results are 0x7ff8000000000000.
+// Operands are normalised and the result shifted for subnormals whether they need it or not.
+// NaN results are 0x7ff8000000000000.
     .section .text.__muldf3
     .globl __muldf3
 __muldf3:
@@ -52,12 +53,11 @@ __muldf3:
     lsl r3, r3, r8
 // r4 sign, r5 and r6 exponents less one, d0 and d2 significands with bit 52 set
 .Lmultiply:
-    add r22, r22, -40
-    sd r22, 32, d22
-    sd r22, 24, d20
-    sd r22, 16, d18
-    sd r22, 8, d16
-    sd r22, 0, d14
+    add r22, r22, -56
+    sd r22, 48, d22
+    sd r22, 40, d18
+    sd r22, 32, d16
+    sd r22, 24, d14
     move r14, r4
     add r15, r5, r6
     add r15, r15, -1021
@@ -69,83 +69,87 @@ __muldf3:
     move.u d0, r17
     move.u d2, r19
     call r23, __muldi3
-    movd d20, d0
+    sd r22, 16, d0
     move.u d0, r17
     move.u d2, r18
     call r23, __muldi3
-    add r20, r20, r1
-    addc r17, r0, 0
+    sd r22, 8, d0
     move.u d0, r16
     move.u d2, r19
     call r23, __muldi3
-    add r20, r20, r1
-    addc r17, r17, r0
-    addc r19, zero, 0
+    sd r22, 0, d0
     move.u d0, r16
     move.u d2, r18
     call r23, __muldi3
-    add r17, r17, r1
-    addc r16, r19, r0
-// product, most significant word first: r16 r17 r20 r21, leading bit 19 or 20 of r16
-    move r21, r21, nz
-    or r20, r20, r21
-    lsr r2, r16, 20
-    add r15, r15, r2
-    xor r2, r2, 1
-    lslx r3, r17, r2
-    lsl r0, r16, r2
-    or r0, r0, r3
-    lslx r3, r20, r2
-    lsl r1, r17, r2
-    or r1, r1, r3
-    lsl r20, r20, r2
-    move r2, 2047
-    jges r15, r2, .Linfinite
-    jles r15, 0, .Lsubnormal
-    and r0, r0, 0xfffff
+    ld d2, r22, 16
+    ld d4, r22, 8
+    ld d6, r22, 0
+    add r2, r2, r5
+    addc r4, r4, 0
+    add r2, r2, r7
+    addc r6, r6, 0
+    add r1, r1, r4
+    addc r0, r0, 0
+    add r1, r1, r6
+    addc r0, r0, 0
+// product, most significant word first: r0 r1 r2 r3, leading bit 19 or 20 of r0
+    move r3, r3, nz
+    or r2, r2, r3
+    lsr r4, r0, 20
+    add r15, r15, r4
+    xor r4, r4, 1
+    lslx r5, r1, r4
+    lsl r0, r0, r4
+    or r0, r0, r5
+    lslx r5, r2, r4
+    lsl r1, r1, r4
+    or r1, r1, r5
+    lsl r2, r2, r4
+    move r4, 2047
+    jges r15, r4, .Linfinite
+// down by 1 - exponent if that is positive, else by 0; what falls out stays visible in bit 0 of r2
+    sub r4, 1, r15
+    asr r5, r4, 31
+    andn r4, r5, r4
+    add r15, r15, r4
+    add r15, r15, -1
+    jgtu r4, 31, .Lfar_down
+.Ldown:
+    lsrx r5, r2, r4
+    lsr r2, r2, r4
+    lsrx r6, r1, r4
+    or r2, r2, r6
+    lsr r1, r1, r4
+    lsrx r6, r0, r4
+    or r1, r1, r6
+    lsr r0, r0, r4
+    move r5, r5, nz
+    or r2, r2, r5
+// d0 rounded by the word r2 below it; r15 exponent less one
     lsl_add r0, r0, r15, 20
-// d0 rounded by the word r20 below it
-.Lround:
-    sub r2, mneg, r20, ltu
-    sub r3, mneg, r20, z
-    and r3, r3, r1
+    sub r3, mneg, r2, ltu
+    sub r2, mneg, r2, z
+    and r2, r2, r1
     or r2, r2, r3
     add r1, r1, r2
     addc r0, r0, 0
     or r0, r0, r14
 .Lreturn:
-    ld d14, r22, 0
-    ld d16, r22, 8
-    ld d18, r22, 16
-    ld d20, r22, 24
-    ld d22, r22, 32
-    add r22, r22, 40
+    ld d14, r22, 24
+    ld d16, r22, 32
+    ld d18, r22, 40
+    ld d22, r22, 48
+    add r22, r22, 56
     jump r23
 .Linfinite:
     or r0, r14, 0x7ff00000
     move r1, 0, true, .Lreturn
-// down by 1 - exponent through r20, what falls out stays visible in its bit 0
-.Lsubnormal:
-    sub r15, 1, r15
-    jgtu r15, 63, .Ltiny
-    move r2, r20
-    jltu r15, 32, .Ldown
-    move r2, r20, nz
-    or r2, r2, r1
+.Lfar_down:
+    jgtu r4, 63, .Ltiny
+    move r5, r2, nz
+    or r2, r1, r5
     move r1, r0
-    move r0, 0
-// r0 r1 r2 down by the low five bits of r15 (r20 holds bits below r2 when a word was dropped)
-.Ldown:
-    lsrx r3, r2, r15
-    lsr r20, r2, r15
-    lsrx r4, r1, r15
-    or r20, r20, r4
-    lsr r1, r1, r15
-    lsrx r4, r0, r15
-    or r1, r1, r4
-    lsr r0, r0, r15
-    move r3, r3, nz
-    or r20, r20, r3, true, .Lround
+    move r0, 0, true, .Ldown
 .Ltiny:
     move r0, r14
     move r1, 0, true, .Lreturn
