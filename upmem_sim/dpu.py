@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,26 @@ from upmem_sim.errors import SimError
 from upmem_sim.faults import sim_fault
 from upmem_sim.params import DpuParams
 from upmem_sim.program import MRAM_BASE, Program, Symbol
+from upmem_sim.timeline import SPAN
 
-__all__ = ["DEFAULT_MAX_CYCLES", "DmaCounters", "Dpu", "RunResult", "TaskletCycles", "run_many"]
+__all__ = [
+    "CHECKS",
+    "DEFAULT_MAX_CYCLES",
+    "DmaCounters",
+    "Dpu",
+    "RunResult",
+    "TaskletCycles",
+    "run_many",
+]
 
 DEFAULT_MAX_CYCLES = 10**11
 """Limit of a run unless another is asked for: 286 s of a 350 MHz DPU."""
+
+# Bits of what a run records and checks, as WatchBit in core/watch.h.
+_PROFILE, _TRACE = 1, 2
+CHECKS = {"uninitialised": 4, "races": 8, "stack": 16}
+"""Names for `Dpu.run(checks=...)`: reads of memory nothing has written, accesses to WRAM by two
+tasklets that nothing orders, a stack pointer outside its tasklet's stack."""
 
 _ALIASES = {"DPU_MRAM_HEAP_POINTER_NAME": "__sys_used_mram_end"}
 
@@ -78,6 +93,7 @@ class RunResult:
     seconds    cycles over the clock, without the host's launch
     tasklets   one entry per hardware thread that the parameters give
     histogram  executions of each instruction, only with `profile=True`
+    trace      what each tasklet did when (`SPAN` of timeline.py), only with `trace=True`
     """
 
     cycles: int
@@ -85,7 +101,8 @@ class RunResult:
     seconds: float
     tasklets: tuple[TaskletCycles, ...]
     dma: DmaCounters
-    histogram: NDArray[np.uint64] | None = None
+    histogram: NDArray[np.uint64] | None = field(default=None, compare=False)
+    trace: NDArray[np.void] | None = field(default=None, compare=False)
 
 
 _codes: dict[int, Any] = {}
@@ -113,6 +130,7 @@ class Dpu:
         self.program = program
         self.params = params if params is not None else DpuParams()
         self.index = index
+        self._written: set[tuple[bool, int, int]] = set()
         self._check_size()
         self.machine = Machine(_code_of(program), self.params.resolved())
         self._load()
@@ -155,8 +173,8 @@ class Dpu:
 
     # ---- symbols
 
-    def _view(self, symbol: str | Symbol, offset: int, size: int) -> NDArray[np.uint8]:
-        """`size` bytes from `offset` of a symbol; one of size 0 reaches to its memory's end."""
+    def _place(self, symbol: str | Symbol, offset: int, size: int) -> tuple[bool, int]:
+        """(in MRAM, first byte) of a part; a symbol of size 0 reaches to its memory's end."""
         name = symbol if isinstance(symbol, str) else symbol.name
         found = self.program.symbols.get(_ALIASES.get(name, name))
         if isinstance(symbol, Symbol):
@@ -166,12 +184,11 @@ class Dpu:
         if found.address >= MRAM_BASE << 1 or found.section == "*ABS*":
             raise SimError(f"symbol {name!r}: in section {found.section}, not a host's memory")
         in_mram = found.address >= MRAM_BASE
-        memory = self.mram if in_mram else self.wram
         start = found.address - (MRAM_BASE if in_mram else 0)
-        limit = found.size or len(memory) - start
+        limit = found.size or (len(self.mram) if in_mram else len(self.wram)) - start
         if offset < 0 or size < 0 or offset + size > limit:
             raise SimError(f"symbol {name!r}: {size} bytes at offset {offset}, limit {limit}")
-        return memory[start + offset : start + offset + size]
+        return in_mram, start + offset
 
     def write(self, symbol: str | Symbol, data: ArrayLike | bytes, offset: int = 0) -> None:
         """Copies `data` (any array, or bytes) to `offset` bytes into a symbol."""
@@ -179,32 +196,77 @@ class Dpu:
             raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8)
         else:
             raw = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-        self._view(symbol, offset, raw.size)[:] = raw
+        in_mram, start = self._place(symbol, offset, raw.size)
+        (self.mram if in_mram else self.wram)[start : start + raw.size] = raw
+        self._written.add((in_mram, start, raw.size))
 
     def read(
         self, symbol: str | Symbol, dtype: DTypeLike = np.uint8, count: int = 1, offset: int = 0
     ) -> NDArray[Any]:
         """A copy of `count` items from `offset` bytes into a symbol; 1-D of `dtype`."""
         kind = np.dtype(dtype)
-        return self._view(symbol, offset, count * kind.itemsize).copy().view(kind)
+        in_mram, start = self._place(symbol, offset, count * kind.itemsize)
+        memory = self.mram if in_mram else self.wram
+        return memory[start : start + count * kind.itemsize].copy().view(kind)
 
     # ---- runs
 
     def run(
-        self, max_cycles: int | None = None, *, profile: bool = False, plain: bool = False
+        self,
+        max_cycles: int | None = None,
+        *,
+        profile: bool = False,
+        trace: bool = False,
+        checks: Collection[str] = (),
+        plain: bool = False,
     ) -> RunResult:
-        """Runs from the boot of tasklet 0 until every tasklet has stopped.
+        """Runs from the boot of tasklet 0 until every tasklet has stopped. Raises SimFault.
 
-        Memories keep their values from run to run. `profile` counts executions of each instruction;
-        `plain` uses the plain cycle loop, slower and equal to the cycle. Raises SimFault.
+        Memories keep their values from run to run. `profile` counts executions of each instruction,
+        `trace` records a timeline, `checks` names some of CHECKS; `plain` asks for the plain cycle
+        loop, which these use too: slower, and equal to the cycle. The check "uninitialised" knows
+        what `write` wrote, and bytes that are not zero.
         """
-        self.machine.watch(profile)
+        if unknown := sorted(set(checks) - set(CHECKS)):
+            raise ValueError(f"checks: {', '.join(unknown)} unknown, known are {', '.join(CHECKS)}")
         limit = _limit(max_cycles)
+        self.machine.watch(
+            _PROFILE * profile | _TRACE * trace | sum(CHECKS[name] for name in set(checks))
+        )
+        if "uninitialised" in checks:
+            self._mark_written()
+        if "stack" in checks:
+            self._mark_stacks()
         self.machine.start()
         _finish([self], run_machines([self.machine], 1, limit, plain), 1, limit, plain)
-        return self._result(profile)
+        return self._result(profile, trace)
 
-    def _result(self, profile: bool = False) -> RunResult:
+    def _mark_written(self) -> None:
+        """Tells the core which bytes hold something."""
+        program, machine = self.program, self.machine
+        known = self._written | {(False, 0, len(program.wram))}
+        known.add((True, program.mram_start, len(program.mram)))
+        for in_mram, start, size in known:
+            valid = machine.mram_valid if in_mram else machine.wram_valid
+            valid[start : start + size] = 1
+        chunk = 1 << 16
+        for memory, valid in ((self.wram, machine.wram_valid), (self.mram, machine.mram_valid)):
+            for start in range(0, len(memory), chunk):
+                part = memory[start : start + chunk]
+                if part.any():
+                    valid[start : start + chunk] |= part != 0
+
+    def _mark_stacks(self) -> None:
+        """Tells the core where each tasklet's stack pointer may be."""
+        symbols = self.program.symbols
+        for t in range(self.program.nr_tasklets):
+            base = symbols.get(f"__sys_stack_thread_{t}")
+            size = symbols.get(f"STACK_SIZE_TASKLET_{t}")
+            if base is None or size is None:
+                raise SimError(f"stack check: the program does not say where stack {t} is")
+            self.machine.set_stack(t, base.address, base.address + size.address)
+
+    def _result(self, profile: bool = False, trace: bool = False) -> RunResult:
         cycles = int(self.machine.cycle)
         return RunResult(
             cycles=cycles,
@@ -216,6 +278,7 @@ class Dpu:
             ),
             dma=_dma_counters(self.machine.dma),
             histogram=self.machine.histogram[: len(self.program.rows)].copy() if profile else None,
+            trace=np.frombuffer(self.machine.spans, SPAN) if trace else None,
         )
 
 
@@ -231,7 +294,7 @@ def run_many(
     if threads < 1:
         raise ValueError(f"threads: {threads}, limit at least 1")
     for dpu in dpus:
-        dpu.machine.watch(False)
+        dpu.machine.watch(0)
         dpu.machine.start()
     machines = [dpu.machine for dpu in dpus]
     _finish(dpus, run_machines(machines, threads, limit), threads, limit, False)

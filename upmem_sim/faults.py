@@ -137,8 +137,8 @@ def _race(p: Place) -> str:
 
 def _stack(p: Place) -> str:
     return (
-        f"{p.instruction()} at WRAM {p.address:#x} is in the stack of tasklet {p.other}: "
-        "stack overflow"
+        f"stack pointer r22 is {p.address:#x}, limits of this tasklet's stack: "
+        f"{p.size:#x} to {p.other:#x}"
     )
 
 

@@ -23,7 +23,7 @@ namespace upmem {
 namespace {
 
 using Bytes = nb::ndarray<uint8_t, nb::numpy, nb::ndim<1>>;
-using Counts = nb::ndarray<uint64_t, nb::numpy, nb::ndim<1>>;
+using Counts = nb::ndarray<const uint64_t, nb::numpy, nb::ndim<1>>;
 
 std::vector<Row> rows_of(const nb::bytes& data, uint32_t room) {
   const size_t count = data.size() / sizeof(Row);
@@ -121,6 +121,35 @@ Exit step(Machine& m) {
   return m.next_issue(at) < 0 ? m.run_plain(m.cycle) : m.run_plain(at + 1);
 }
 
+Watch& watched(Machine& m) {
+  if (!m.watch) throw std::invalid_argument("nothing was asked to be recorded");
+  return *m.watch;
+}
+
+void watch(Machine& m, uint32_t bits) {
+  if (!bits) return m.watch.reset();
+  // What is known about the memories stays from run to run.
+  if (!m.watch || m.watch->bits != bits) m.watch = std::make_unique<Watch>(bits, m);
+}
+
+uint8_t* known(const std::unique_ptr<Validity>& memory) {
+  if (!memory) throw std::invalid_argument("reads of uninitialised memory are not checked");
+  return memory->data();
+}
+
+void set_stack(Machine& m, uint32_t index, uint32_t low, uint32_t high) {
+  if (index >= kMaxTasklets) throw nb::index_error();
+  watched(m).stack_low[index] = low;
+  watched(m).stack_high[index] = high;
+}
+
+// The timeline as bytes: an array of SPAN in dpu.py.
+nb::bytes spans(Machine& m) {
+  Watch& w = watched(m);
+  w.finish(m);
+  return nb::bytes(w.spans.data(), w.spans.size() * sizeof(Span));
+}
+
 void define_machine(nb::module_& module) {
   nb::class_<Machine>(module, "Machine")
       .def("__init__",
@@ -165,14 +194,23 @@ void define_machine(nb::module_& module) {
       .def_prop_ro("instructions", &Machine::instructions)
       .def_prop_ro("dma", &dma_counters)
       .def_prop_ro("fault", &fault_of)
-      .def("watch",
-           [](Machine& m, bool on) {
-             m.watch = on ? std::make_unique<Watch>() : nullptr;
-           })
+      .def("watch", &watch)
+      .def_prop_ro("wram_valid",
+                   [](nb::handle self) {
+                     auto& m = nb::cast<Machine&>(self);
+                     return Bytes(known(watched(m).wram_valid), {m.params.wram_bytes}, self);
+                   })
+      .def_prop_ro("mram_valid",
+                   [](nb::handle self) {
+                     auto& m = nb::cast<Machine&>(self);
+                     return Bytes(known(watched(m).mram_valid), {m.params.mram_bytes}, self);
+                   })
+      .def("set_stack", &set_stack)
+      .def_prop_ro("spans", &spans)
       .def_prop_ro("histogram", [](nb::handle self) {
         auto& m = nb::cast<Machine&>(self);
-        if (!m.watch) throw std::invalid_argument("no profile was asked for");
-        return Counts(m.watch->histogram.data(), {m.watch->histogram.size()}, self);
+        const auto& counts = watched(m).histogram;
+        return Counts(counts.data(), {counts.size()}, self);
       });
 }
 

@@ -60,7 +60,10 @@ void transfer(Machine& m, Tasklet& t, const Row& row, uint64_t at) {
     throw dma_fault(FaultKind::DMA_RANGE, near, bytes, iram ? 2 : 0);
   if (uint64_t{far} + bytes > m.params.mram_bytes)
     throw dma_fault(FaultKind::DMA_RANGE, far, bytes, 1);
-  if (m.watch) m.watch->dma(m, t, near, far, bytes, row.op);
+  if (m.watch) {
+    const auto self = static_cast<uint32_t>(&t - m.tasklets.data());
+    m.watch->dma(m, self, near, far, bytes, row.op);
+  }
   if (iram) {
     m.iram.index = near / 8;
     m.iram.count = bytes / 8;
@@ -76,9 +79,10 @@ void transfer(Machine& m, Tasklet& t, const Row& row, uint64_t at) {
 }
 
 uint32_t acquire(Machine& m, Tasklet& t, const Row& row, uint32_t self) {
-  uint8_t& bit = m.atomic[atomic_index(t.r[row.ra] + static_cast<uint32_t>(row.imm))];
-  const uint32_t old = bit;
-  bit = 1;
+  const uint32_t index = atomic_index(t.r[row.ra] + static_cast<uint32_t>(row.imm));
+  const uint32_t old = m.atomic[index];
+  m.atomic[index] = 1;
+  if (m.watch) m.watch->lock(self, index, !old);
   if (!old) {
     m.spinning &= ~(1u << self);
     return 0;
@@ -91,10 +95,11 @@ uint32_t acquire(Machine& m, Tasklet& t, const Row& row, uint32_t self) {
   return 1;
 }
 
-uint32_t release(Machine& m, Tasklet& t, const Row& row) {
-  uint8_t& bit = m.atomic[atomic_index(t.r[row.ra] + static_cast<uint32_t>(row.imm))];
-  const uint32_t old = bit;
-  bit = 0;
+uint32_t release(Machine& m, Tasklet& t, const Row& row, uint32_t self) {
+  const uint32_t index = atomic_index(t.r[row.ra] + static_cast<uint32_t>(row.imm));
+  const uint32_t old = m.atomic[index];
+  m.atomic[index] = 0;
+  if (m.watch) m.watch->unlock(self, index);
   return old;
 }
 
@@ -106,10 +111,12 @@ uint32_t control_thread(Machine& m, const Row& row, uint32_t self, uint64_t at) 
   const uint32_t bit = 1u << target, old = m.running >> target & 1;
   Tasklet& t = m.tasklets[target];
   if (row.op == OP_clr_run && old) {
+    if (m.watch) m.watch->sleep(target);
     // The wait after its last instruction goes on and is counted as such.
     m.running &= ~bit;
     t.stopped_at = std::max(at, target == self ? at : t.ready - 1);
   }
+  if (m.watch && !old) m.watch->wake(self, target);
   if ((row.op == OP_boot || row.op == OP_resume) && !old) {
     if (row.op == OP_boot) t.pc = 0;
     t.ready = std::max(t.ready, at + 1);
@@ -124,6 +131,7 @@ uint32_t control_thread(Machine& m, const Row& row, uint32_t self, uint64_t at) 
 
 void stop(Machine& m, uint32_t self, uint64_t at) {
   Tasklet& t = m.tasklets[self];
+  if (m.watch) m.watch->sleep(self);
   t.stops += 1;
   t.stopped_at = at;
   m.running &= ~(1u << self);

@@ -220,7 +220,7 @@ void dispatch(Step& s) {
     case Kind::DMA: transfer(s.m, s.t, s.row, s.at); return go_on(s, false);
     case Kind::ATOMIC:
       return finish_bit(s, s.row.op == OP_acquire ? acquire(s.m, s.t, s.row, s.self)
-                                                  : release(s.m, s.t, s.row));
+                                                  : release(s.m, s.t, s.row, s.self));
     case Kind::THREAD: return finish_bit(s, control_thread(s.m, s.row, s.self, s.at));
     case Kind::STOP: return stop_self(s);
     case Kind::TIME: return time_op(s);

@@ -121,7 +121,7 @@ void execute(Machine& m, uint32_t tasklet, const Row& row, uint64_t at);
 // What other tasklets or the clock can see (events.cc).
 void transfer(Machine& m, Tasklet& t, const Row& row, uint64_t at);
 uint32_t acquire(Machine& m, Tasklet& t, const Row& row, uint32_t self);
-uint32_t release(Machine& m, Tasklet& t, const Row& row);
+uint32_t release(Machine& m, Tasklet& t, const Row& row, uint32_t self);
 uint32_t control_thread(Machine& m, const Row& row, uint32_t self, uint64_t at);
 void stop(Machine& m, uint32_t self, uint64_t at);
 uint32_t read_time(const Machine& m, uint64_t at);
