@@ -1,4 +1,4 @@
-"""Who touches which element: loads and stores of a statement with their linear indices and guards."""
+"""Who touches which element: loads and stores with their linear indices and guards."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ Ranges = Mapping[tirx.Var, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Affine:
-    """const + sum of coefficient * variable; terms keep their order and hold no zero coefficient."""
+    """const + sum of coefficient * variable; terms keep their order, no coefficient is zero."""
 
     terms: Mapping[tirx.Var, int]
     const: int

@@ -183,7 +183,7 @@ def inject_dma(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
 
 
 def _limit(loop: For, form: Affine) -> ir.Expr | None:
-    """The extent that makes form < 0 true for all iterations and false for the first one left out."""
+    """The extent with which form < 0 holds in all iterations, and not in the first one left out."""
     step = form.coefficient(loop.loop_var)
     if step <= 0:
         return None
@@ -362,7 +362,7 @@ def _read_target(stmt: Stmt) -> tirx.Var | None:
         targets = {_read_target(s) for s in stmt.seq}
         return targets.pop() if len(targets) == 1 else None
     call = stmt.value if isinstance(stmt, tirx.Evaluate) else None
-    if not isinstance(call, ir.Call) or not dma_name(call) == READ:
+    if not isinstance(call, ir.Call) or dma_name(call) != READ:
         return None
     return call.args[3].args[0].source
 

@@ -116,7 +116,7 @@ def flat_index(buffer: tirx.Var, indices: Sequence[ir.Expr], ranges: Ranges) -> 
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """One side of a transfer: the buffer, its indices, and the flat position of the first element."""
+    """One side of a transfer: the buffer, its indices, the flat position of the first element."""
 
     buffer: tirx.Var
     indices: tuple[ir.Expr, ...]
@@ -258,7 +258,7 @@ class _Transfer:
         return sequence([loop, rest])
 
     def _clipped(self, most: int) -> Stmt:
-        """A run-time length: rounded up on the way in, proved to be a multiple of 8 on the way out."""
+        """A run-time length: rounded up on the way in, proved a multiple of 8 on the way out."""
         item = self.copy.item_bytes
         size = self.count if item == 1 else self.count * tirx.IntImm("int32", item)
         if not _multiple(self.count, item, self.ranges):

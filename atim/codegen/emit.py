@@ -8,7 +8,8 @@ functions that C lacks.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 import tvm_ffi
@@ -101,7 +102,7 @@ class Emitter:
     index_type = "int32_t"
     unroll = "#pragma unroll"
     where = "the kernel"
-    functions: dict[str, str] = {}
+    functions: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, names: Names, ranges: Ranges) -> None:
         self.names, self.ranges = names, ranges
@@ -337,7 +338,7 @@ def integer(value: int, dtype: str) -> tuple[str, int]:
 
 
 def floating(value: float, dtype: str) -> tuple[str, int]:
-    """The shortest decimal that reads back as the same number; inf and nan as compiler built-ins."""
+    """The shortest decimal that reads back as the same number; inf and nan as built-ins."""
     if dtype not in BUILTIN_FLOAT:
         raise UnsupportedError(f"type {dtype}: known are {', '.join(BUILTIN_FLOAT)}")
     suffix = BUILTIN_FLOAT[dtype]

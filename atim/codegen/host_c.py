@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from tvm import ir, tirx
@@ -256,6 +257,11 @@ def _tile_functions(tile: Tile) -> list[str]:
     return pieces
 
 
+MATH = """
+exp exp2 log log2 log10 sqrt pow sin cos tan tanh sinh cosh asin acos atan atan2 erf floor ceil
+trunc round nearbyint fmod
+"""
+
 # host nests --------------------------------------------------------------------------------------
 
 
@@ -306,13 +312,7 @@ class Host(Emitter):
     index_type = "int64_t"
     unroll = "#pragma GCC unroll 8"
     where = "host code"
-    functions = {
-        f"tirx.{name}": name
-        for name in (
-            "exp exp2 log log2 log10 sqrt pow sin cos tan tanh sinh cosh asin acos atan atan2 erf floor ceil"
-            " trunc round nearbyint fmod"
-        ).split()
-    }
+    functions: ClassVar[Mapping[str, str]] = {f"tirx.{name}": name for name in MATH.split()}
 
     def __init__(
         self,

@@ -175,7 +175,7 @@ class _Spreader:
         return [_Part(self._thread(stmt), False, reads, writes)]
 
     def _loop(self, loop: For) -> Stmt:
-        """A loop around thread loops: the last part of an iteration may meet the first of the next."""
+        """A loop around thread loops: the end of an iteration may meet the start of the next."""
         parts = self._separated(self._parts(loop.body))
         last = max((i for i, p in enumerate(parts) if _is_barrier(p.stmt)), default=-1)
         tail = [p for p in parts[last + 1 :]]

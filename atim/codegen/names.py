@@ -6,32 +6,31 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-KEYWORDS = frozenset(
-    """
-    alignas alignof asm auto bool break case char const constexpr continue default do double else enum
-    extern false float for goto if inline int long nullptr register restrict return short signed sizeof
-    static static_assert struct switch thread_local true typedef typeof typeof_unqual union unsigned void
-    volatile while int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t uintptr_t
-    """.split()
-)
+_KEYWORDS = """
+alignas alignof asm auto bool break case char const constexpr continue default do double else enum
+extern false float for goto if inline int long nullptr register restrict return short signed
+sizeof static static_assert struct switch thread_local true typedef typeof typeof_unqual union
+unsigned void volatile while int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
+size_t uintptr_t
+"""
+KEYWORDS = frozenset(_KEYWORDS.split())
 
-# UPMEM SDK headers (defs.h, mram.h, alloc.h, barrier.h, mutex.h, sem.h, ...), its C library, the host
+# SDK headers (defs.h, mram.h, alloc.h, barrier.h, mutex.h, sem.h, ...), its C library, the host
 # interface (dpu.h) and the C library's names that GCC and clang know as built-in.
-RESERVED = frozenset(
-    """
-    me main halt check_stack thread_id_t sysname_t mram_read mram_write DPU_MRAM_HEAP_POINTER NR_TASKLETS
-    NR_THREADS DPU_NR_THREADS STACK_SIZE_DEFAULT BARRIER_INIT barrier_t barrier_wait MUTEX_INIT mutex_lock
-    mutex_unlock mutex_trylock mutex_id_t sem_t sem_take sem_give SEMAPHORE_INIT handshake_notify
-    handshake_wait_for mem_alloc mem_reset mem_alloc_dma buddy_alloc buddy_free buddy_init fsb_alloc
-    perfcounter_config perfcounter_get seqread_get seqread_init seqread_t printf puts putchar memcpy memset
-    memmove memcmp strlen strcpy errno abs labs exit malloc free calloc abort acquire release
-    DPU_ASSERT DPU_FOREACH dpu_alloc dpu_free dpu_load dpu_launch dpu_set_t dpu_copy_to dpu_copy_from
-    j0 j1 jn y0 y1 yn exp log pow sin cos tan sqrt floor ceil round trunc fabs fmin fmax fmod erf gamma
-    index rindex signal time clock div ldiv rand random log2 exp2 log10 tanh sinh cosh isnan isinf
-    unix linux i386 INT32_MIN INT32_MAX NULL EOF stdin stdout stderr
-    tasklet grid_index all_tasklets mram_word wram wram_of unused prepare finish
-    """.split()
-)
+_RESERVED = """
+me main halt check_stack thread_id_t sysname_t mram_read mram_write DPU_MRAM_HEAP_POINTER
+NR_TASKLETS NR_THREADS DPU_NR_THREADS STACK_SIZE_DEFAULT BARRIER_INIT barrier_t barrier_wait
+MUTEX_INIT mutex_lock mutex_unlock mutex_trylock mutex_id_t sem_t sem_take sem_give SEMAPHORE_INIT
+handshake_notify handshake_wait_for mem_alloc mem_reset mem_alloc_dma buddy_alloc buddy_free
+buddy_init fsb_alloc perfcounter_config perfcounter_get seqread_get seqread_init seqread_t printf
+puts putchar memcpy memset memmove memcmp strlen strcpy errno abs labs exit malloc free calloc
+abort acquire release DPU_ASSERT DPU_FOREACH dpu_alloc dpu_free dpu_load dpu_launch dpu_set_t
+dpu_copy_to dpu_copy_from j0 j1 jn y0 y1 yn exp log pow sin cos tan sqrt floor ceil round trunc
+fabs fmin fmax fmod erf gamma index rindex signal time clock div ldiv rand random log2 exp2 log10
+tanh sinh cosh isnan isinf unix linux i386 INT32_MIN INT32_MAX NULL EOF stdin stdout stderr
+tasklet grid_index all_tasklets mram_word wram wram_of unused prepare finish
+"""
+RESERVED = frozenset(_RESERVED.split())
 
 
 class Names:

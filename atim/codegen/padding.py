@@ -147,7 +147,9 @@ class _Facts:
         inside = _loops_of_life(self.body, store.buffer)
         for axis, index in enumerate(store.indices):
             linear = affine(index, self.ranges)
-            for k in scales(form, linear) if linear is not None else ():
+            if linear is None:
+                continue
+            for k in scales(form, linear):
                 outer = form - linear * k
                 if not outer.uses(inside) and all(
                     _same_guard(a, axis, k, outer) for a in found if a.store
@@ -254,7 +256,7 @@ def _divides(expr: ir.Expr) -> bool:
 
 
 def _loops_of_life(body: Stmt, buffer: tirx.Var) -> set[tirx.Var]:
-    """Variables of the loops inside the smallest statement that holds every access to the buffer."""
+    """Variables of the loops inside the smallest statement with every access to the buffer."""
     stmt = body
     while True:
         parts: list[Stmt] = []
@@ -266,5 +268,9 @@ def _loops_of_life(body: Stmt, buffer: tirx.Var) -> set[tirx.Var]:
             break
         stmt = parts[0]
     inside: set[tirx.Var] = set()
-    tvm_ffi.structural_walk(stmt, [(For, lambda loop: inside.add(loop.loop_var) and None)])
+
+    def visit(loop: For) -> None:
+        inside.add(loop.loop_var)
+
+    tvm_ffi.structural_walk(stmt, [(For, visit)])
     return inside

@@ -233,7 +233,7 @@ def _span(
     linear = [(index, a) for index, a in found if index is not None]
     origins = [index.only(parts.grid_vars) for index, _ in linear]
     if len(linear) < len(found) or any(o.terms != origins[0].terms for o in origins):
-        # an index that moves in two ways with the grid, or that is data: every DPU holds the whole axis
+        # an index that moves in two ways with the grid, or is data: every DPU holds the whole axis
         if any(a.store for _, a in found):
             raise ScheduleError(
                 f"tile of {tensor.name}: axis {axis} is written at no affine offset"
@@ -243,11 +243,11 @@ def _span(
         return _Span(Affine({}, 0), stored, size)
     inner = [(index - origins[0], a) for index, a in linear]
     low = min(_known(i.bounds(ranges), tensor)[0] for i, _ in inner)
-    high = max(_known(upper_bound(i, a.loose_guards(ranges), ranges), tensor) for i, a in inner)
+    last = max(_known(upper_bound(i, a.loose_guards(ranges), ranges), tensor) for i, a in inner)
     owned = max(_known(upper_bound(i, a.guards, ranges), tensor) for i, a in inner)
     if any(a.store and _known(lower_bound(i, a.guards, ranges), tensor) > low for i, a in inner):
         raise ScheduleError(f"tile of {tensor.name}: axis {axis} is not written from its beginning")
-    return _Span(origins[0] + low, high - low + 1, max(owned - low + 1, 1))
+    return _Span(origins[0] + low, last - low + 1, max(owned - low + 1, 1))
 
 
 def _known(value: _T | None, tensor: Tensor) -> _T:

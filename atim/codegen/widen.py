@@ -56,7 +56,7 @@ def widen_copies(parts: Split) -> Split:
 def _needs(
     found: list[Access], local: set[tirx.Var], ranges: Ranges
 ) -> Mapping[tirx.Var, tuple[int, ...]]:
-    """WRAM buffers with one store -> elements that loads may touch along each axis, guards aside."""
+    """WRAM buffers with one store -> elements that loads may touch along each axis."""
     stores = Counter(a.buffer for a in found if a.store)
     needs: dict[tirx.Var, tuple[int, ...]] = {}
     for access in found:
@@ -76,7 +76,7 @@ def _widen_store(
     ranges: Ranges,
     widths: dict[tirx.Var, int],
 ) -> Stmt:
-    """The store, perhaps inside new loops; loops of the nest that must grow are noted in `widths`."""
+    """The store, perhaps inside new loops; loops that must grow are noted in `widths`."""
     targets, sources = list(store.indices), list(store.value.indices)
     if len(targets) != len(sources):
         return store

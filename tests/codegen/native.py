@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from atim.codegen import Sources, Tile
+from atim.codegen import Sources, Tile, TransferPlan
 
 GUARD = 64  # elements before and behind every host tensor
 FILL = 0x5A
@@ -42,11 +42,13 @@ static int wram_ok(const void *p, unsigned n);
 static signed char owner[1 << 24];
 static inline unsigned me(void) { return self; }
 static void check(const void *m, const void *w, unsigned n, const char *what) {
-    if (((uintptr_t)m & 7) || ((uintptr_t)w & 7)) snprintf(fault, sizeof fault, "%s misaligned", what);
-    if (n % 8 || n < 8 || n > 2048) snprintf(fault, sizeof fault, "%s of %u bytes", what, n);
-    if (mram_word_index(m, n) < 0) snprintf(fault, sizeof fault, "%s outside MRAM arrays", what);
     char here; /* a buffer on the stack is the tasklet's own */
-    if (llabs((char *)w - &here) > 4096 && !wram_ok(w, n)) snprintf(fault, sizeof fault, "%s outside own WRAM", what);
+    const char *wrong = 0;
+    if (((uintptr_t)m & 7) || ((uintptr_t)w & 7)) wrong = "misaligned";
+    if (n % 8 || n < 8 || n > 2048) wrong = "of wrong size";
+    if (mram_word_index(m, n) < 0) wrong = "outside of MRAM arrays";
+    if (llabs((char *)w - &here) > 4096 && !wram_ok(w, n)) wrong = "outside of own WRAM";
+    if (wrong) snprintf(fault, sizeof fault, "%s of %u bytes %s", what, n, wrong);
 }
 static void mram_read(const void *m, void *w, unsigned n) {
     check(m, w, n, "read");
@@ -59,15 +61,24 @@ static void mram_write(const void *w, void *m, unsigned n) {
     int word = mram_word_index(m, n);
     for (unsigned i = 0; !locked && i < n / 8; i++, word++) {
         if (owner[word] && owner[word] != (signed char)(self + 1))
-            snprintf(fault, sizeof fault, "tasklets %d and %u write word %d", owner[word] - 1, self, word);
+            snprintf(fault, sizeof fault, "two tasklets write word %d", word);
         owner[word] = (signed char)(self + 1);
     }
 }
 #define MUTEX_INIT(name) static int name
-static inline void mutex_lock(int m) { (void)m; pthread_mutex_lock(&lock); locked = 1; }
-static inline void mutex_unlock(int m) { (void)m; locked = 0; pthread_mutex_unlock(&lock); }
+static inline void mutex_lock(int m) {
+    (void)m;
+    pthread_mutex_lock(&lock);
+    locked = 1;
+}
+static inline void mutex_unlock(int m) {
+    (void)m;
+    locked = 0;
+    pthread_mutex_unlock(&lock);
+}
 #define BARRIER_INIT(name, n) static pthread_barrier_t name; \
-    static void __attribute__((constructor)) start_##name(void) { pthread_barrier_init(&name, 0, n); }
+    static void __attribute__((constructor)) start_##name(void) { \
+        pthread_barrier_init(&name, 0, n); } struct end_##name
 static inline void barrier_wait(pthread_barrier_t *b) { pthread_barrier_wait(b); }
 """
 
@@ -176,54 +187,52 @@ class GuardedArray:
 def run_native(
     sources: Sources, inputs: dict[str, np.ndarray], threads: int = 2
 ) -> dict[str, np.ndarray]:
-    """Outputs of a whole run over all DPUs. Raises KernelFault on a broken rule or a torn guard
-    band."""
+    """Outputs of a whole run over all DPUs; KernelFault on a broken rule or a torn guard band."""
     plan = sources.plan
     kernel = kernel_library(sources)
+    kernel.run.restype = ctypes.c_char_p
     host = compile_native(sources.host_c, "host", ("-Wno-unused-function",))
     held = {t.name: GuardedArray(t.shape, t.dtype) for t in plan.tensors}
     for name, array in inputs.items():
         held[name].array[...] = array
     if plan.prepare:
         _work(host, plan.prepare, plan.prepare_args, held, threads)
-    kernel.run.restype = ctypes.c_char_p
     every = np.arange(plan.dpus, dtype=np.uint32)
     slices = {t.symbol: np.full((plan.dpus, t.slice_bytes), FILL, np.uint8) for t in plan.tiles}
     for tile in plan.tiles:
         if tile.mode != "out":
-            _move(
-                host, f"pack_{tile.symbol}", held[tile.tensor], slices[tile.symbol], every, threads
-            )
-    words = plan.grid_words()
+            name = f"pack_{tile.symbol}"
+            _move(host, name, held[tile.tensor], slices[tile.symbol], every, threads)
     for dpu in range(plan.dpus):
-        if plan.grid_symbol:
-            _poke(kernel, plan.grid_symbol, words[dpu])
-        for tile in plan.tiles:
-            _poke(kernel, tile.symbol, slices[tile.symbol][dpu])
-        fault = kernel.run().decode()
-        if fault:
-            raise KernelFault(f"DPU {dpu}: {fault}")
-        for tile in plan.tiles:
-            after = _peek(kernel, tile)
-            if tile.mode == "in" and not np.array_equal(after, slices[tile.symbol][dpu]):
-                raise KernelFault(f"DPU {dpu}: input {tile.tensor} was overwritten")
-            slices[tile.symbol][dpu] = after
+        _run_dpu(kernel, plan, dpu, slices)
     for tile in plan.tiles:
         if tile.mode != "in":
-            _move(
-                host,
-                f"unpack_{tile.symbol}",
-                held[tile.tensor],
-                slices[tile.symbol],
-                every,
-                threads,
-            )
+            name = f"unpack_{tile.symbol}"
+            _move(host, name, held[tile.tensor], slices[tile.symbol], every, threads)
     if plan.finish:
         _work(host, plan.finish, plan.finish_args, held, threads)
     for name, tensor in held.items():
         if not tensor.intact():
             raise KernelFault(f"guard band of {name} was overwritten")
     return {t.name: held[t.name].array for t in plan.tensors if t.role == "output"}
+
+
+def _run_dpu(
+    kernel: ctypes.CDLL, plan: TransferPlan, dpu: int, slices: dict[str, np.ndarray]
+) -> None:
+    """Load, run and read back one DPU."""
+    if plan.grid_symbol:
+        _poke(kernel, plan.grid_symbol, plan.grid_words()[dpu])
+    for tile in plan.tiles:
+        _poke(kernel, tile.symbol, slices[tile.symbol][dpu])
+    fault = kernel.run().decode()
+    if fault:
+        raise KernelFault(f"DPU {dpu}: {fault}")
+    for tile in plan.tiles:
+        after = _peek(kernel, tile)
+        if tile.mode == "in" and not np.array_equal(after, slices[tile.symbol][dpu]):
+            raise KernelFault(f"DPU {dpu}: input {tile.tensor} was overwritten")
+        slices[tile.symbol][dpu] = after
 
 
 def _pointer(array: np.ndarray) -> ctypes.c_void_p:
