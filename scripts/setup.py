@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Make .venv hold this checkout, installed as a user would; do nothing when it is up to date.
+"""Make .venv hold this checkout with everything it needs; do nothing when it is up to date.
 
 Needs only a Python with `venv` and a C++ compiler: CMake and Ninja come from the package index.
-What was installed is remembered by content (sources, extras, Python), so an edited, added or
-deleted source is picked up, and a set-up that was interrupted starts again.
+The installation is editable: Python files are used where they are, the native core is built again
+when one of its sources has changed. What was installed is remembered by content, so a set-up that
+was interrupted starts again.
 
     python3 scripts/setup.py [EXTRA ...]        EXTRA: test, lint (pyproject.toml)
 """
@@ -17,12 +18,12 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "installed.txt"
-SOURCES = ("pyproject.toml", "CMakeLists.txt", "README.md", "atim", "upmem_sim")
+SOURCES = ("pyproject.toml", "CMakeLists.txt", "upmem_sim/core")
 OLDEST = (3, 11)
 
 
 def source_files():
-    """Every file that an installation is made from, in a fixed order."""
+    """Every file that is not used where it is, in a fixed order."""
     for name in SOURCES:
         path = ROOT / name
         found = sorted(path.rglob("*")) if path.is_dir() else [path]
@@ -49,7 +50,7 @@ def installed():
 
 def pip(*arguments):
     """Run pip of .venv quietly; its own error text is the message when it fails."""
-    command = [VENV / "bin/python", "-m", "pip", "--disable-pip-version-check", "install", "-q"]
+    command = [VENV / "bin/python", "-m", "pip", "--disable-pip-version-check", "install", "-qq"]
     subprocess.run([*command, *arguments], check=True, cwd=ROOT)
 
 
@@ -70,7 +71,8 @@ def create():
 def install(extras):
     """Build and install this checkout; the build directory stays, so rebuilds are incremental."""
     wanted = f".[{','.join(sorted(extras))}]" if extras else "."
-    pip("--no-build-isolation", f"-Cbuild-dir={VENV / 'build'}", wanted)
+    options = [f"-Cbuild-dir={VENV / 'build'}", "-Ceditable.rebuild=false"]
+    pip("--no-build-isolation", *options, "-e", wanted)
 
 
 def main(extras):
