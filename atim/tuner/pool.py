@@ -148,7 +148,8 @@ class _Builder:
         self._buffer = bytearray()
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by kill)
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from atim.tuner.builder import main; main()"],
+            # -P: a checkout in the current directory must not hide what is installed
+            [sys.executable, "-P", "-c", "from atim.tuner.builder import main; main()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
