@@ -15,12 +15,9 @@ from dataclasses import dataclass, field
 from upmem_sim.errors import CompileError
 
 _MRAM = "addrspace(255)"
-_LOAD = re.compile(
-    r"^(\s*%[\w.]+ = )load (atomic )?(?:volatile )?(.+?), ptr addrspace\(255\) (.+?), align (\d+)"
-)
-_STORE = re.compile(
-    r"^(\s*)store (atomic )?(?:volatile )?(.+), ptr addrspace\(255\) (.+?), align (\d+)"
-)
+_LOAD = re.compile(r"(\s*%[\w.]+ = )load (atomic )?(?:volatile )?(.*)$")
+_STORE = re.compile(r"(\s*)store (atomic )?(?:volatile )?(.*)$")
+_POINTER = "ptr addrspace(255) "
 _OTHER_ACCESS = re.compile(r"= (?:atomicrmw|cmpxchg) .*ptr addrspace\(255\)")
 _BLOCK = re.compile(r"@llvm\.(memcpy|memmove|memset)(?:\.inline)?\.(p0|p255)(?:\.(p0|p255))?\.i32")
 _BAD_SIZE = "@__upmem_bad_dma_size"
@@ -33,7 +30,7 @@ _TYPES = {
     "i64": (64, ""),
     "float": (32, "bitcast"),
     "double": (64, "bitcast"),
-    "ptr": (32, "ptrtoint"),
+    "ptr": (32, "ptrtoint"),  # a pointer to WRAM kept in MRAM
     "ptr addrspace(255)": (32, "ptrtoint"),
 }
 
@@ -109,10 +106,10 @@ def _software_access(lines: list[str], file: str) -> list[str]:
     for line in lines:
         if _MRAM not in line:
             state.out.append(line)
-        elif load := _LOAD.match(line):
-            _rewrite_load(state, line, load)
-        elif store := _STORE.match(line):
-            _rewrite_store(state, line, store)
+        elif (load := _LOAD.match(line)) and (parts := _mram_operands(load[3])):
+            _rewrite_load(state, line, load, parts)
+        elif (store := _STORE.match(line)) and (parts := _mram_operands(store[3])):
+            _rewrite_store(state, line, store, parts)
         elif _BLOCK.search(line) and "p255" in line:
             state.out.append(_rewrite_block(line))
         elif _OTHER_ACCESS.search(line):
@@ -122,22 +119,34 @@ def _software_access(lines: list[str], file: str) -> list[str]:
     return state.out + list(state.declared.values())
 
 
+def _mram_operands(text: str) -> tuple[str, str, int] | None:
+    """(type or typed value, pointer, alignment) of an access through an MRAM pointer."""
+    parts = _split_arguments(text)
+    if len(parts) < 3 or not parts[1].startswith(_POINTER):
+        return None
+    alignment = next((part for part in parts[2:] if part.startswith("align ")), "align 1")
+    return parts[0], parts[1][len(_POINTER) :], int(alignment[6:])
+
+
 def _access(
-    state: _Access, line: str, match: re.Match[str], kind: str, type_: str
+    state: _Access, line: str, atomic: str | None, type_: str, alignment: int
 ) -> tuple[int, str, str]:
-    if match[2] or type_ not in _TYPES:
-        what = "atomic access" if match[2] else f"access of type {type_}"
+    """(bits, conversion, ending of the routine's name) of an access."""
+    if atomic or type_ not in _TYPES:
+        what = "atomic access" if atomic else f"access of type {type_}"
         raise CompileError(f"{_place(state.lines, line, state.file)}: error: no {what} to MRAM")
     bits, cast = _TYPES[type_]
-    unaligned = "u" if int(match[5]) * 8 < bits else ""
-    return bits, cast, f"@__upmem_mram_{kind}{bits}{unaligned}"
+    return bits, cast, f"{bits}{'u' if alignment * 8 < bits else ''}"
 
 
-def _rewrite_load(state: _Access, line: str, match: re.Match[str]) -> None:
-    type_ = match[3]
-    bits, cast, name = _access(state, line, match, "load", type_)
+def _rewrite_load(
+    state: _Access, line: str, match: re.Match[str], parts: tuple[str, str, int]
+) -> None:
+    type_, pointer, alignment = parts
+    bits, cast, ending = _access(state, line, match[2], type_, alignment)
+    name = f"@__upmem_mram_load{ending}"
     state.declared[name] = f"declare i{bits} {name}(ptr addrspace(255))"
-    call = f"call i{bits} {name}(ptr addrspace(255) {match[4]}){_debug(line)}"
+    call = f"call i{bits} {name}({_POINTER}{pointer}){_debug(line)}"
     if not cast:
         state.out.append(match[1] + call)
         return
@@ -146,9 +155,12 @@ def _rewrite_load(state: _Access, line: str, match: re.Match[str]) -> None:
     state.out += [f"  {value} = {call}", f"{match[1]}{back} i{bits} {value} to {type_}"]
 
 
-def _rewrite_store(state: _Access, line: str, match: re.Match[str]) -> None:
-    type_, value = _split_typed(match[3])
-    bits, cast, name = _access(state, line, match, "store", type_)
+def _rewrite_store(
+    state: _Access, line: str, match: re.Match[str], parts: tuple[str, str, int]
+) -> None:
+    type_, value = _split_typed(parts[0])
+    bits, cast, ending = _access(state, line, match[2], type_, parts[2])
+    name = f"@__upmem_mram_store{ending}"
     # a value narrower than a register must arrive extended, as C's callers do it
     extend = " zeroext" if bits < 32 else ""
     state.declared[name] = f"declare void {name}(ptr addrspace(255), i{bits}{extend})"
@@ -156,7 +168,7 @@ def _rewrite_store(state: _Access, line: str, match: re.Match[str]) -> None:
         converted = state.fresh()
         state.out.append(f"  {converted} = {cast} {type_} {value} to i{bits}")
         value = converted
-    arguments = f"ptr addrspace(255) {match[4]}, i{bits}{extend} {value}"
+    arguments = f"{_POINTER}{parts[1]}, i{bits}{extend} {value}"
     state.out.append(f"{match[1]}call void {name}({arguments}){_debug(line)}")
 
 
@@ -373,10 +385,14 @@ def _argument_words(text: str) -> int | None:
     return words
 
 
+_DEPTH = {"(": 1, "[": 1, "{": 1, "<": 1, ")": -1, "]": -1, "}": -1, ">": -1}
+
+
 def _split_arguments(text: str) -> list[str]:
+    """Parts between commas that stand outside all brackets."""
     out, depth, start = [], 0, 0
     for i, char in enumerate(text):
-        depth += {"(": 1, ")": -1}.get(char, 0)
+        depth += _DEPTH.get(char, 0)
         if char == "," and depth == 0:
             out.append(text[start:i].strip())
             start = i + 1
