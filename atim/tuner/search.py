@@ -23,6 +23,7 @@ BALANCED_SHARE = 0.4  # of the trials, during which both kinds of designs get th
 MUTATED = 0.85  # of the children; the others are crossed
 IMPROVEMENT = 1e-3  # relative, below which a better result counts as none
 OPTIMISM = 1.0  # standard deviations by which a candidate may be better than predicted
+HOPELESS = 8.0  # times the best prediction, beyond which not even exploration looks
 NEAR = 2  # grid steps: members of one round are further apart while there are others
 
 
@@ -131,7 +132,7 @@ class Search:
         everything = self.space.everything
         if everything is not None:
             rest = without(everything, known)
-            return rest, rest
+            return rest, self._hopeful(rest)
         share = self.options.population // len(self.space.sketches)
         fresh = [self.space.random(rng, n, share) for n in range(len(self.space.sketches))]
         parents = self._parents(history)
@@ -139,7 +140,13 @@ class Search:
         for sketch, matrix in enumerate(fresh):
             start = np.concatenate([parents[sketch], matrix])
             evolved.append(self._evolve(rng, sketch, start, share))
-        return without(evolved, known), without(fresh, known)
+        return without(evolved, known), self._hopeful(without(fresh, known))
+
+    def _hopeful(self, batch: Batch) -> Batch:
+        """The batch without what is predicted to be many times slower than its best."""
+        scores = [self._score(sketch, matrix) for sketch, matrix in enumerate(batch)]
+        limit = min((s.min() for s in scores if len(s)), default=0.0) + np.log(HOPELESS)
+        return [matrix[s <= limit] for matrix, s in zip(batch, scores, strict=True)]
 
     def _parents(self, history: Sequence[Observation]) -> Batch:
         """Measured candidates that worked: the best ones of each sketch."""
