@@ -39,9 +39,8 @@ def prim_of(
     sketches: Sequence[Sketch], target: Target, dpus: int | None = None
 ) -> tuple[Sketch, dict[str, int]]:
     """As `prim_style`, for the sketches of any program."""
-    one_sum = len(sketches[0].inputs) == 1 and sketches[0].program.results == 1
     for sketch in sketches:
-        if sketch.name == "reduce" if one_sum else not sketch.split_reduction:
+        if not sketch.split_reduction or len(sketches) == 1:
             return sketch, _decide(sketch, target, _within(target, dpus))
     raise UnsupportedError(f"{sketches[0].program.block}: no schedule in the style of PrIM")
 

@@ -93,7 +93,7 @@ def _read(sketch: Sketch, shape: Shape, operand: Operand, place: Column) -> Copy
         if sketch.name == "elementwise" or operand.uses(row):
             return _copy(shape, operand, False, shape.task, ones, ones * 0)
         resident = place == VECTOR_RESIDENT
-        extents = [np.where(resident, d, t) for d, t in zip(shape.dpu, shape.task, strict=True)]
+        extents = [np.where(resident, d, t) for d, t in zip(shape.reach, shape.task, strict=True)]
         return _copy(shape, operand, False, extents, ones, resident)
     serial = [a for a in range(len(sketch.program.axes)) if a not in (row, tile)]
     turns = _product(shape.steps, [shape.task[a] for a in serial])
@@ -103,7 +103,7 @@ def _read(sketch: Sketch, shape: Shape, operand: Operand, place: Column) -> Copy
     if operand.uses(row):
         return _copy(shape, operand, False, shape.tile, turns * groups, ones * 0)
     resident = place == VECTOR_RESIDENT
-    extents = [np.where(resident, d, t) for d, t in zip(shape.dpu, shape.tile, strict=True)]
+    extents = [np.where(resident, d, t) for d, t in zip(shape.reach, shape.tile, strict=True)]
     turns = np.where(place == VECTOR_BLOCK, turns, turns * groups)
     return _copy(shape, operand, False, extents, turns, resident)
 
@@ -120,7 +120,7 @@ def _copy(
     shared = shared.astype(bool)
     item = operand.item_bytes
     *outer, inner = _box(operand, extents)
-    *rows, pitch = _box(operand, shape.dpu)
+    *rows, pitch = _box(operand, shape.reach)
     count, sharers, size = shared_chunks(inner, item, shape.tasklets)
     length = np.where(shared, count * sharers * size, inner)
     length_bytes = round_up(length * item, DMA_ALIGN_BYTES)
@@ -156,14 +156,14 @@ def _misaligned(shape: Shape, operand: Operand, extents: list[Column]) -> Column
 
 
 def _box(operand: Operand, extents: list[Column]) -> list[Column]:
-    """Elements along each dimension, not beyond the tensor."""
+    """Elements along each dimension; tiles may reach beyond the tensor."""
     sides = []
-    for row, size in zip(operand.index, operand.shape, strict=True):
+    for row in operand.index:
         side = np.ones_like(extents[0])
         for coefficient, extent in zip(row, extents, strict=True):
             if coefficient:
                 side = side + abs(coefficient) * (extent - 1)
-        sides.append(np.minimum(side, size))
+        sides.append(side)
     return sides
 
 

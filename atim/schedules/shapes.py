@@ -47,7 +47,8 @@ class Shape:
     """Sizes in elements, an array [n] each; lists are indexed by the position of the axis.
 
     grid      DPUs used along the axis
-    dpu       elements per DPU, unclipped
+    dpu       elements per DPU, unclipped: the step from one DPU to the next
+    reach     elements that a DPU's loops touch, at least `dpu` (more where a tile is clipped)
     task      elements per tasklet, unclipped
     tile      elements at the level where operands are copied to WRAM
     tasklets  tasklets used;  block: rows handled together;  steps: tiles per row (or per tasklet)
@@ -56,6 +57,7 @@ class Shape:
 
     grid: list[Column]
     dpu: list[Column]
+    reach: list[Column]
     task: list[Column]
     tile: list[Column]
     tasklets: Column
@@ -89,6 +91,7 @@ def shape_of(sketch: Sketch, columns: Columns) -> Shape:
     shape = Shape(
         grid=[ones] * len(extents),
         dpu=list(extents),
+        reach=list(extents),
         task=list(extents),
         tile=[ones] * len(extents),
         tasklets=ones,
@@ -210,7 +213,7 @@ def _cut_serial(sketch: Sketch, shape: Shape, axis: int, columns: Columns) -> No
     extent = shape.dpu[axis]
     span = ceil_div(extent, _dpus(sketch, axis, columns))
     span = round_up(span, alignment(sketch, axis))
-    shape.dpu[axis] = shape.task[axis] = span
+    shape.dpu[axis] = shape.reach[axis] = shape.task[axis] = span
     shape.grid[axis] = ceil_div(extent, span)
 
 
@@ -229,9 +232,11 @@ def _cut_along(sketch: Sketch, shape: Shape, columns: Columns, dpus: Column) -> 
     blocks = ceil_div(all_blocks, columns["tasklets"])
     tasklets = ceil_div(all_blocks, blocks)
     full = tasklets * blocks * tile
-    shape.dpu[axis] = np.where(even, full, np.minimum(full, round_up(share, step)))
+    # results are written tile by tile, so that the next DPU must begin after the last tile
+    clipped = ~even & (sketch.name == "reduce")
+    shape.dpu[axis] = np.where(clipped, np.minimum(full, round_up(share, step)), full)
     shape.grid[axis] = ceil_div(extent, shape.dpu[axis])
-    shape.task[axis], shape.tile[axis] = blocks * tile, tile
+    shape.reach[axis], shape.task[axis], shape.tile[axis] = full, blocks * tile, tile
     shape.tasklets, shape.steps, shape.unroll = tasklets, blocks, unroll
 
 
@@ -245,7 +250,7 @@ def _cut_reduction(sketch: Sketch, shape: Shape, columns: Columns) -> None:
     elif piece is not None:
         whole = shape.dpu[piece]
         span = ceil_div(whole, columns["pieces"])
-        shape.dpu[piece] = shape.task[piece] = span
+        shape.dpu[piece] = shape.reach[piece] = shape.task[piece] = span
         shape.grid[piece] = ceil_div(whole, span)
     unroll = _not_beyond(columns["unroll"], share)
     grain = np.lcm(unroll, step)
@@ -254,6 +259,7 @@ def _cut_reduction(sketch: Sketch, shape: Shape, columns: Columns) -> None:
     steps = ceil_div(share, size)
     span = np.where(even, steps * size, np.minimum(steps * size, round_up(share, step)))
     shape.dpu[tile] = shape.task[tile] = span
+    shape.reach[tile] = steps * size
     shape.tile[tile], shape.steps, shape.unroll = size, steps, unroll
     if piece == tile:
         shape.grid[tile] = ceil_div(extent, span)
@@ -262,15 +268,13 @@ def _cut_reduction(sketch: Sketch, shape: Shape, columns: Columns) -> None:
 def _cut_rows(sketch: Sketch, shape: Shape, columns: Columns) -> None:
     """The last spatial axis: DPUs x tasklets x row groups x rows handled together."""
     row = sketch.roles.row
-    extent, even = shape.dpu[row], columns["even"] > 0
-    step = alignment(sketch, row)
+    extent, step = shape.dpu[row], alignment(sketch, row)
     share = ceil_div(extent, _dpus(sketch, row, columns))
     block = _not_beyond(columns["row_block"], share)
     grain = np.lcm(block, step)
     per_task = round_up(ceil_div(share, columns["tasklets"]), grain)
     tasklets = ceil_div(share, per_task)
-    full = tasklets * per_task
-    shape.dpu[row] = np.where(even, full, np.minimum(full, round_up(share, step)))
+    shape.dpu[row] = shape.reach[row] = tasklets * per_task
     shape.grid[row] = ceil_div(extent, shape.dpu[row])
     shape.task[row], shape.tile[row] = per_task, block
     shape.tasklets, shape.block = tasklets, block
