@@ -99,7 +99,9 @@ def _program(program: Any, name: str) -> tuple[tirx.PrimFunc, str]:
         return program.func, name or f"{program.name} {sizes} {program.dtype}"
     if isinstance(program, tirx.PrimFunc):
         func = program
-    elif isinstance(program, Sequence) and all(isinstance(t, te.Tensor) for t in program):
+    elif isinstance(program, Sequence) and all(
+        isinstance(t, te.Tensor | tirx.Var) for t in program
+    ):
         func = te.create_prim_func(list(program))
     else:
         raise UsageError(f"tune: te tensors or a PrimFunc needed, {type(program).__name__} given")

@@ -161,6 +161,11 @@ class Database:
             raise RecordError(f"{self.path} is damaged: {damage}")
 
     def close(self) -> None:
+        if self._lock is not None:
+            # Leave one plain file that readers need nothing beside; refused while one is reading.
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA busy_timeout=0")
+                self._connection.execute("PRAGMA journal_mode=DELETE")
         self._connection.close()
         self._unlock()
 

@@ -123,7 +123,8 @@ class _Loop:
         """Measure rounds until the search is over; returns why it is."""
         total = self.search.total()
         if total < self.search.options.trials:
-            self.display.say(f"the space has {total} legal candidates: all will be tried")
+            plural = "" if total == 1 else "s"
+            self.display.say(f"the space has {total} legal candidate{plural}: all will be tried")
         self.display.begin(total, self.records)
         while True:
             self._measure([r for r in self.records if r.status == "pending"])

@@ -147,6 +147,14 @@ def test_an_unwritable_folder_is_one_line(tmp_path):
         Database(tmp_path / "file" / "run", write=True)
 
 
+def test_a_closed_database_is_one_file_that_a_reader_leaves_alone(tmp_path):
+    with Database(tmp_path, write=True) as db:
+        db.start(KEY, 4)
+    with Database(tmp_path, write=False) as reader:
+        assert len(reader.runs()) == 1
+    assert sorted(os.listdir(tmp_path)) == ["records.db", "records.lock"]
+
+
 def test_reading_what_is_not_there_is_one_line(tmp_path):
     with pytest.raises(RecordError, match="does not exist"):
         Database(tmp_path, write=False)
