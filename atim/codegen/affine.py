@@ -65,19 +65,23 @@ class Affine:
         return gcd(self.const, *self.terms.values()) % factor == 0
 
     def expr(self, dtype: str = "int32") -> ir.Expr:
-        """The TIR expression, terms in order, constant last."""
+        """The TIR expression: added terms, then subtracted ones, the constant where it reads best."""
+        added = [(v, c) for v, c in self.terms.items() if c > 0]
+        taken = [(v, -c) for v, c in self.terms.items() if c < 0]
+        constant = self.const
         result: ir.Expr | None = None
-        for var, c in self.terms.items():
-            term = var if abs(c) == 1 else var * tirx.IntImm(dtype, abs(c))
-            if result is None:
-                result = term if c > 0 else var * tirx.IntImm(dtype, c)
-            else:
-                result = tirx.Add(result, term) if c > 0 else tirx.Sub(result, term)
-        if result is None:
-            return tirx.IntImm(dtype, self.const)
-        if self.const:
-            constant = tirx.IntImm(dtype, abs(self.const))
-            result = (tirx.Add if self.const > 0 else tirx.Sub)(result, constant)
+        if not added and (constant or not taken):
+            result, constant = tirx.IntImm(dtype, constant), 0
+        elif not added:
+            var, c = taken.pop(0)
+            result = var * tirx.IntImm(dtype, -c)
+        for sign, terms in ((tirx.Add, added), (tirx.Sub, taken)):
+            for var, c in terms:
+                term = var if c == 1 else var * tirx.IntImm(dtype, c)
+                result = term if result is None else sign(result, term)
+        if constant:
+            kind = tirx.Add if constant > 0 else tirx.Sub
+            result = kind(result, tirx.IntImm(dtype, abs(constant)))
         return result
 
 

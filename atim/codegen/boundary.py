@@ -188,9 +188,11 @@ def _limit(loop: For, form: Affine) -> ir.Expr | None:
     if step <= 0:
         return None
     rest = form.only([loop.loop_var]) - form
-    if step == 1:
-        return rest.expr()
-    return tirx.floordiv((rest + (step - 1)).expr(), tirx.IntImm("int32", step))
+    rest = rest + (step - 1)
+    if all(c % step == 0 for c in rest.terms.values()):
+        whole = {v: c // step for v, c in rest.terms.items()}
+        return Affine(whole, rest.const // step).expr()
+    return tirx.FloorDiv(rest.expr(), tirx.IntImm("int32", step))
 
 
 def _least(extent: ir.Expr, limits: list[ir.Expr]) -> ir.Expr:
