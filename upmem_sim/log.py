@@ -1,8 +1,7 @@
-"""The text a DPU program printed: decodes the ring of `printf` messages in MRAM.
+"""What a DPU printed: decodes the log that `printf` leaves in MRAM.
 
-One message: a format of literal runs (each written `%s`) and conversions, NUL; then the arguments,
-strings with their NUL, `c` 1 byte, floating point 8, the others 4 or, with `l`, 8; zero padding to
-8 bytes (UPMEM SDK, syslib/stdio.h).
+Messages follow each other in a ring `__stdout_buffer`; each holds a format string, its arguments,
+and zeros up to a multiple of 8 bytes (layout in cc/rt/stdio.c).
 """
 
 from __future__ import annotations
@@ -10,82 +9,72 @@ from __future__ import annotations
 import re
 import struct
 
+import numpy as np
+
 from upmem_sim.dpu import Dpu
 from upmem_sim.errors import SimError
 
-BUFFER = "__stdout_buffer"
-STATE = "__stdout_buffer_state"
-_SPEC = re.compile(r"%([-+ #0]*)(\d*)(\.\d*)?([lL]*)(.)", re.DOTALL)
+_CONVERSION = re.compile(r"%([-+ #0]*\d*(?:\.\d*)?)(l*)(.)", re.DOTALL)
+_UNSIGNED = "uxXopb"
 
 
-class _Reader:
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
+def read_log(dpu: Dpu) -> str:
+    """Text that the last run printed.
 
-    def take(self, count: int) -> bytes:
-        if self.at + count > len(self.data):
-            raise SimError(f"printf log: damaged at byte {self.at}")
-        self.at += count
-        return self.data[self.at - count : self.at]
-
-    def string(self) -> str:
-        end = self.data.find(b"\0", self.at)
-        if end < 0:
-            raise SimError(f"printf log: damaged at byte {self.at}")
-        text = self.data[self.at : end]
-        self.at = end + 1
-        return text.decode("utf-8", "replace")
-
-
-def _integer(reader: _Reader, long: bool, signed: bool) -> int:
-    return int.from_bytes(reader.take(8 if long else 4), "little", signed=signed)
-
-
-def _conversion(match: re.Match[str], reader: _Reader) -> str:
-    flags, width, precision, length, letter = match.groups()
-    spec, long = f"%{flags}{width}{precision or ''}", bool(length)
-    if letter == "s":
-        return (spec + "s") % reader.string()
-    if letter == "c":
-        return (spec + "s") % reader.take(1).decode("latin-1")
-    if letter in "feEgGF":
-        return str((spec + letter) % struct.unpack("<d", reader.take(8)))
-    if letter in "di":
-        return (spec + "d") % _integer(reader, long, True)
-    if letter in "uxX":
-        return (spec + letter.replace("u", "d")) % _integer(reader, long, False)
-    if letter == "o":
-        return ((spec + "o") % _integer(reader, long, False)).replace("0o", "0", 1)
-    if letter == "p":
-        return f"%{flags}{width}s" % f"{_integer(reader, long, False):#x}"
-    if letter == "b":
-        return f"%{flags}{width}s" % f"{_integer(reader, long, False):b}"
-    reader.take(4)
-    return match.group()
-
-
-def decode_log(data: bytes) -> str:
-    """Text of the messages in `data`, in order. Errors: SimError if they cannot be decoded."""
-    reader, out = _Reader(data), []
-    while reader.at < len(data):
-        template = reader.string()
-        out.append(_SPEC.sub(lambda match: _conversion(match, reader), template))
-        reader.at = -(-reader.at // 8) * 8
+    Errors: SimError when the ring was too small and messages are lost, or holds no valid messages.
+    """
+    if "__stdout_buffer_state" not in dpu.program.symbols:
+        return ""
+    offset, wrapped = dpu.read("__stdout_buffer_state", np.uint32, 2).tolist()
+    size = dpu.program.symbols["__stdout_buffer"].size
+    if wrapped:
+        raise SimError(f"log: more than {size} bytes printed, earlier messages are lost")
+    data = dpu.read("__stdout_buffer", np.uint8, offset).tobytes()
+    out: list[str] = []
+    at = 0
+    try:
+        while at < len(data):
+            at = -(-_message(data, at, out) // 8) * 8
+    except (IndexError, ValueError, struct.error):
+        raise SimError(f"log: damaged message at byte {at}") from None
     return "".join(out)
 
 
-def read_log(dpu: Dpu) -> str | None:
-    """What the last run of `dpu` printed; None for a program without `printf`.
+def _string(data: bytes, at: int) -> tuple[str, int]:
+    end = data.index(b"\0", at)
+    return data[at:end].decode("utf-8", "replace"), end + 1
 
-    Errors: SimError if older messages were overwritten, or the log is damaged.
-    """
-    symbols = dpu.program.symbols
-    if BUFFER not in symbols or STATE not in symbols:
-        return None
-    size = symbols[BUFFER].size
-    end, wrapped = dpu.read(STATE, "<u4", 2).tolist()
-    if wrapped:
-        raise SimError(f"printf log: more than {size} bytes were printed, older ones are lost")
-    if end > size:
-        raise SimError(f"printf log: write offset {end}, limit {size}")
-    return decode_log(dpu.read(BUFFER, "u1", end).tobytes())
+
+def _message(data: bytes, at: int, out: list[str]) -> int:
+    """Append the text of the message at `at`; where its arguments end."""
+    formats, at = _string(data, at)
+    for flags, longs, letter in _CONVERSION.findall(formats):
+        value: str | int | float
+        if letter == "s":
+            value, at = _string(data, at)
+        elif letter == "c":
+            value, at = chr(data[at]), at + 1
+        elif letter in "feEgG":
+            value, at = struct.unpack_from("<d", data, at)[0], at + 8
+        else:
+            kind = "<" + ("Q" if longs else "I")
+            value, at = struct.unpack_from(kind, data, at)[0], at + struct.calcsize(kind)
+            out.append(_integer(flags, letter, int(value), 64 if longs else 32))
+            continue
+        out.append(f"%{flags}{letter}" % value)
+    return at
+
+
+def _integer(flags: str, letter: str, value: int, bits: int) -> str:
+    if letter == "p":
+        return f"0x{value:08x}"
+    if letter == "b":
+        return f"{value:b}"
+    if letter not in _UNSIGNED + "d":
+        return f"%{flags}{letter}"
+    if letter == "d" and value >> (bits - 1):
+        value -= 1 << bits
+    if letter in "xXo" and "#" in flags:
+        digits = f"%{flags.replace('#', '')}{letter}" % value
+        return {"x": "0x", "X": "0X", "o": "0"}[letter] + digits if value else digits
+    return f"%{flags}{'d' if letter == 'u' else letter}" % value

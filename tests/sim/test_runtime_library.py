@@ -62,7 +62,9 @@ def test_barrier_separates_phases(tasklets: int, opt: str) -> None:
 
 
 def test_barrier_object_has_the_fields_of_the_sdk() -> None:
-    dpu, _ = run("BARRIER_INIT(meet, NR_TASKLETS); int main() { barrier_wait(&meet); return 0; }", 5)
+    dpu, _ = run(
+        "BARRIER_INIT(meet, NR_TASKLETS); int main() { barrier_wait(&meet); return 0; }", 5
+    )
     queue, count, initial, lock = dpu.read("meet", np.uint8, 4)
     assert (queue, count, initial) == (255, 5, 5)
     assert lock >= 200

@@ -170,10 +170,9 @@ def straighten(blocks: list[Block]) -> list[Block]:
     for block in blocks:
         if block.nodes:
             _thread(blocks, places, block.nodes[-1])
-    for k, block in enumerate(blocks):
+    for k in range(len(blocks)):
         _invert_over_jump(blocks, k)
         _drop_jump_to_next(blocks, k)
-        del block
     return blocks
 
 

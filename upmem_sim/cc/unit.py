@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from upmem_sim.cc import rv32
 from upmem_sim.cc.carry import form_carries
+from upmem_sim.cc.counted import run_pointers
 from upmem_sim.cc.dead import remove_dead, remove_unreachable
 from upmem_sim.cc.flow import (
     Node,
@@ -17,6 +18,7 @@ from upmem_sim.cc.flow import (
     split_blocks,
 )
 from upmem_sim.cc.fold import fold
+from upmem_sim.cc.frame import pair_saves
 from upmem_sim.cc.inline_asm import translate_statement
 from upmem_sim.cc.ir import Signature
 from upmem_sim.cc.jumps import fuse, straighten
@@ -115,6 +117,12 @@ def optimise(items: list[Item], in_data: set[str]) -> list[Insn | Label]:
     form_carries(blocks)
     fold(blocks, address_taken)
     remove_dead(blocks, address_taken)
+    if run_pointers(blocks):
+        connect(blocks, address_taken)
+        liveness(blocks)
+        fold(blocks, address_taken)
+        remove_dead(blocks, address_taken)
+    pair_saves(blocks)
     fuse(blocks)
     straighten(blocks)
     blocks = remove_unreachable(blocks, address_taken)

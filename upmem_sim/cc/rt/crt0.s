@@ -2,8 +2,10 @@
 // address from the table that the linker makes, and runs main. Tasklet 0 first frees the program's
 // atomic bits (manual of the UPMEM SDK, "DPU ABI").
     .section .text.__bootstrap
-    .globl __bootstrap
+    .weak __bootstrap
+    .globl __sys_start
 __bootstrap:
+__sys_start:
     jneq id, 0, .Lboot_next
     move r0, __atomic_start_addr + 200
     move r1, __atomic_used_addr

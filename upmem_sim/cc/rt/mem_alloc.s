@@ -34,5 +34,6 @@ __sys_heap_pointer:
     .size __sys_heap_pointer, 4
 
     .section .atomic
+    .globl __mem_lock
 __mem_lock:
     .byte 0
