@@ -7,20 +7,41 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from atim import cli
+from atim.errors import RecordError
 from atim.tuner.database import Database, Record
 
 ATIM = [sys.executable, "-P", "-c", "from atim.cli import main; main()"]
-SMALL = ["--dpus", "16", "--trials", "4"]
+SMALL = ["--dpus", "16", "--trials", "4", "--workers", "1"]
 
 
-def atim(*arguments: object, **keywords: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # type: ignore[call-overload]
-        [*ATIM, *map(str, arguments)], capture_output=True, text=True, timeout=250, **keywords
-    )
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a command left behind."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Command = Callable[..., Done]
+
+
+@pytest.fixture
+def atim(capsys: pytest.CaptureFixture[str]) -> Command:
+    """A command in this process, which has TVM already."""
+
+    def command(*arguments: object) -> Done:
+        status = cli.run([str(a) for a in arguments])
+        return Done(status, *capsys.readouterr())
+
+    return command
 
 
 def records(folder: Path) -> list[Record]:
@@ -32,7 +53,9 @@ def records(folder: Path) -> list[Record]:
     ("workload", "shape"),
     [("mtv", "100,77"), ("mtv", "1,1"), ("mtv", "13,819"), ("va", "1021"), ("va", "1")],
 )
-def test_odd_shapes_end_with_a_verified_schedule(tmp_path: Path, workload: str, shape: str) -> None:
+def test_odd_shapes_end_with_a_verified_schedule(
+    atim: Command, tmp_path: Path, workload: str, shape: str
+) -> None:
     done = atim("tune", workload, "--shape", shape, *SMALL, "--work-dir", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "best: sketch " in done.stdout
@@ -46,7 +69,7 @@ def test_odd_shapes_end_with_a_verified_schedule(tmp_path: Path, workload: str, 
     assert all(r.status == "ok" for r in measured), [r.message for r in measured]
 
 
-def test_a_small_space_ends_early_and_says_so(tmp_path: Path) -> None:
+def test_a_small_space_ends_early_and_says_so(atim: Command, tmp_path: Path) -> None:
     small = ("--shape", "1,1", "--dpus", "1", "--tasklets", "1", "--trials", "5000")
     done = atim("tune", "mtv", *small, "--work-dir", tmp_path, "--quiet")
     assert done.returncode == 0, done.stderr
@@ -54,7 +77,7 @@ def test_a_small_space_ends_early_and_says_so(tmp_path: Path) -> None:
     assert 0 < len(records(tmp_path)) < 5000
 
 
-def test_quiet_says_nothing_on_standard_error(tmp_path: Path) -> None:
+def test_quiet_says_nothing_on_standard_error(atim: Command, tmp_path: Path) -> None:
     done = atim("tune", "va", "--shape", "64", *SMALL, "--work-dir", tmp_path, "--quiet")
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -81,7 +104,7 @@ def start(folder: Path, trials: int) -> subprocess.Popen[str]:
 def records_or_none(folder: Path) -> list[Record]:
     try:
         return records(folder)
-    except (IndexError, OSError):
+    except (IndexError, RecordError):  # not made yet, or just being made
         return []
 
 
@@ -115,7 +138,7 @@ def zombie(pid: int) -> bool:
 
 @pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_tune_loses_nothing_and_goes_on(
-    tmp_path: Path, blow: signal.Signals
+    atim: Command, tmp_path: Path, blow: signal.Signals
 ) -> None:
     process = start(tmp_path, 24)
     children = children_of(process)
@@ -137,7 +160,9 @@ def test_an_interrupted_tune_loses_nothing_and_goes_on(
     assert {n: after[n].timing for n in before} == {n: r.timing for n, r in before.items()}
 
 
-def test_the_same_seed_gives_the_same_trials_for_any_number_of_workers(tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_trials_for_any_number_of_workers(
+    atim: Command, tmp_path: Path
+) -> None:
     found = []
     for workers in (1, 2):
         folder = tmp_path / str(workers)
@@ -148,7 +173,7 @@ def test_the_same_seed_gives_the_same_trials_for_any_number_of_workers(tmp_path:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_without_permission_is_one_line(tmp_path: Path) -> None:
+def test_a_folder_without_permission_is_one_line(atim: Command, tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     done = atim("tune", "va", "--shape", "64", "--work-dir", tmp_path / "run")
     assert done.returncode == 1
@@ -157,7 +182,7 @@ def test_a_folder_without_permission_is_one_line(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_that_is_a_file_is_one_line(tmp_path: Path) -> None:
+def test_a_folder_that_is_a_file_is_one_line(atim: Command, tmp_path: Path) -> None:
     (tmp_path / "run").write_text("")
     done = atim("tune", "va", "--shape", "64", "--work-dir", tmp_path / "run")
     assert done.returncode == 1
@@ -165,16 +190,17 @@ def test_a_folder_that_is_a_file_is_one_line(tmp_path: Path) -> None:
     assert "can't be written: File exists" in done.stderr
 
 
-def test_no_compiler_is_one_line(tmp_path: Path) -> None:
-    surroundings = {**os.environ, "PATH": str(tmp_path)}
-    arguments = ["tune", "va", "--shape", "64", "--work-dir", tmp_path / "run"]
-    done = atim(*arguments, env=surroundings)
+def test_no_compiler_is_one_line(
+    atim: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = atim("tune", "va", "--shape", "64", "--work-dir", tmp_path / "run")
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert "no C compiler found on PATH" in done.stderr
 
 
-def test_report_draws_and_prints_a_recorded_run(tmp_path: Path) -> None:
+def test_report_draws_and_prints_a_recorded_run(atim: Command, tmp_path: Path) -> None:
     assert atim("tune", "va", "--shape", "64", *SMALL, "--work-dir", tmp_path).returncode == 0
     done = atim("report", tmp_path)
     assert done.returncode == 0, done.stderr
