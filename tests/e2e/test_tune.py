@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -172,14 +171,11 @@ def test_the_same_seed_gives_the_same_trials_for_any_number_of_workers(
     assert found[0] == found[1]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_without_permission_is_one_line(atim: Command, tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    done = atim("tune", "va", "--shape", "64", "--work-dir", tmp_path / "run")
+def test_a_folder_that_cannot_be_made_is_one_line(atim: Command) -> None:
+    done = atim("tune", "va", "--shape", "64", "--work-dir", "/proc/run")  # refused to root too
     assert done.returncode == 1
-    assert done.stderr.splitlines() == [
-        f"atim: folder {tmp_path / 'run'} can't be written: Permission denied"
-    ]
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("atim: folder /proc/run can't be written: ")
 
 
 def test_a_folder_that_is_a_file_is_one_line(atim: Command, tmp_path: Path) -> None:
