@@ -75,11 +75,11 @@ def tune_records(
         memory_limit_bytes=limits.memory_bytes,
     ) as pool:
         loop = _Loop(pool, search, database, run, display, workers, limits)
-        facts = loop.measure_baseline(baseline)
+        loop.baseline = None if "baseline" in loop.facts else baseline
         ended = loop.search_all()
         winner = loop.verify()
         database.end(run, ended, None if winner is None else winner.number)
-    return Result(tuple(loop.records), winner, ended, facts)
+    return Result(tuple(loop.records), winner, ended, loop.facts)
 
 
 class _Loop:
@@ -104,20 +104,7 @@ class _Loop:
         (stored,) = (r for r in database.runs() if r.id == run)
         self.facts: dict[str, object] = dict(stored.facts)
         self.verified = stored.winner
-
-    def measure_baseline(self, baseline: Baseline | None) -> Mapping[str, object]:
-        """Measure the hand schedule unless that was done; it is a fact of the run, not a trial."""
-        if baseline is None or "baseline" in self.facts:
-            return self.facts
-        with closing(self.pool.run([baseline.task])) as replies:
-            ((_, reply),) = replies
-        measured = _measurement(reply)
-        if measured.timing is None:
-            self.display.say(f"{baseline.name}: {measured.reason}: {measured.message}")
-        else:
-            self.facts["baseline"] = {"name": baseline.name, "timing": measured.timing}
-            self.database.note(self.run, self.facts)
-        return self.facts
+        self.baseline: Baseline | None = None
 
     def search_all(self) -> str:
         """Measure rounds until the search is over; returns why it is."""
@@ -126,13 +113,17 @@ class _Loop:
             plural = "" if total == 1 else "s"
             self.display.say(f"the space has {total} legal candidate{plural}: all will be tried")
         self.display.begin(total, self.records)
+        fresh = [r for r in self.records if r.status == "pending"]
         while True:
-            self._measure([r for r in self.records if r.status == "pending"])
-            self._give_up_if_hopeless()
+            if fresh:
+                self._measure(fresh)
+                self._give_up_if_hopeless()
             proposed, why = self.search.propose(self._history())
             if not proposed:
                 break
-            self.records += self._store(proposed)
+            fresh = self._store(proposed)
+            self.records += fresh
+        self._measure([])
         self.display.shrink(len(self.records))
         self.display.close()
         if why != "all trials done":
@@ -184,15 +175,31 @@ class _Loop:
         return fresh
 
     def _measure(self, pending: Sequence[Record]) -> None:
-        if not pending:
-            return
+        """Measure some candidates; the baseline comes along the first time."""
         tasks = [Task(r.sketch, r.decisions) for r in pending]
+        baseline, self.baseline = self.baseline, None
+        if baseline is not None:
+            tasks.append(baseline.task)
         with closing(self.pool.run(tasks)) as replies:
             for index, reply in replies:
-                record = _recorded(pending[index], _measurement(reply), reply.wall_s)
-                self._finish(record)
-                self.display.trial(record)
-        self.display.round_over()
+                measured = _measurement(reply)
+                if index < len(pending):
+                    record = _recorded(pending[index], measured, reply.wall_s)
+                    self._finish(record)
+                    self.display.trial(record)
+                else:
+                    assert baseline is not None
+                    self._note_baseline(baseline.name, measured)
+        if pending:
+            self.display.round_over()
+
+    def _note_baseline(self, name: str, measured: Measurement) -> None:
+        """The hand schedule is a fact of the run, not a trial."""
+        if measured.timing is None:
+            self.display.say(f"{name}: {measured.reason}: {measured.message}")
+            return
+        self.facts["baseline"] = {"name": name, "timing": list(measured.timing)}
+        self.database.note(self.run, self.facts)
 
     def _finish(self, record: Record) -> None:
         self.database.finish(self.run, record)
