@@ -47,7 +47,7 @@ class Display:
                 initial=min(self._done, total),
                 unit="trial",
                 dynamic_ncols=True,
-                bar_format="{n_fmt}/{total_fmt} |{bar:10}| {elapsed}<{remaining} {postfix}",
+                bar_format="{n_fmt}/{total_fmt} |{bar:10}| {elapsed}<{remaining}{postfix}",
             )
             self._bar.set_postfix_str(self._state())
 
