@@ -148,7 +148,7 @@ def _copy(
 def _misaligned(shape: Shape, operand: Operand, extents: list[Column]) -> Column:
     """True where an axis of the contiguous dimension steps by less than 8 bytes between copies."""
     result = np.zeros_like(shape.tasklets, dtype=bool)
-    for axis, coefficient in enumerate(operand.index[-1]):
+    for axis, coefficient in enumerate(operand.contiguous):
         if coefficient:
             step = extents[axis] * abs(coefficient) * operand.item_bytes
             result |= (extents[axis] < shape.task[axis]) & (step % DMA_ALIGN_BYTES != 0)

@@ -56,9 +56,17 @@ class Operand:
         """True when some dimension is indexed by this axis."""
         return any(row[axis] for row in self.index)
 
+    @property
+    def contiguous(self) -> tuple[int, ...]:
+        """Coefficients of the axes in the contiguous dimension: the last one that is not 1 long."""
+        for row, size in zip(reversed(self.index), reversed(self.shape), strict=True):
+            if size > 1:
+                return row
+        return self.index[-1]
+
     def innermost(self, axis: int) -> int:
         """Coefficient of the axis in the contiguous dimension, 0 when absent."""
-        return self.index[-1][axis] if self.index else 0
+        return self.contiguous[axis]
 
 
 @dataclass(frozen=True, slots=True)

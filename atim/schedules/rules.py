@@ -37,7 +37,7 @@ def apply(sketch: Sketch, decisions: Mapping[str, int]) -> Schedule:
     Raises `UsageError` on unknown or missing decisions, `ScheduleError` when TVM refuses a step.
     """
     sizes = sizes_of(sketch, sketch.columns(sketch.vector(decisions)))
-    schedule = Schedule(sketch.func, debug_mask="none", error_render_level="none")
+    schedule = Schedule(sketch.func, debug_mask="none", error_render_level="fast")
     try:
         _RULES[sketch.name](schedule, sketch, sizes, decisions)
     except (tvm.s_tir.ScheduleError, tvm.error.InternalError) as error:
@@ -59,7 +59,7 @@ def _elementwise(s: Schedule, sketch: Sketch, sizes: Sizes, decisions: Mapping[s
     s.reorder(*grid, task, *others, step, turn, lane)
     _bind(s, grid, task)
     for operand, index in _reads(s, block, sketch.program.inputs):
-        read = s.cache_read(block, index, SCOPE_TASKLET)
+        read = _cache_read(s, block, index, SCOPE_TASKLET)
         s.compute_at(read, step if operand.uses(row) else task)
     s.reverse_compute_at(s.cache_write(block, 0, SCOPE_TASKLET), step)
     s.unroll(lane)
@@ -122,7 +122,7 @@ def _kernel(
     for operand, index in _reads(s, block, sketch.program.inputs):
         shared = place == VECTOR_RESIDENT and not operand.uses(row)
         scope = SCOPE_SHARED if shared else SCOPE_TASKLET
-        reads.append((operand, shared, s.cache_read(block, index, scope)))
+        reads.append((operand, shared, _cache_read(s, block, index, scope)))
     _write_back(s, sketch, block, share_at if held else group, share_at, fuse=not pieces)
     for operand, shared, read in reads:
         if shared:
@@ -152,13 +152,12 @@ def _write_back(
         s.reverse_compute_at(write, share_at)
         return
     after = s.get_sblock(epilogue.block)
-    reads = [s.cache_read(after, i, SCOPE_TASKLET) for _, i in _reads(s, after, epilogue.inputs)]
     s.set_scope(block, 0, scope)
     write = s.cache_write(after, 0, SCOPE_TASKLET)
     s.reverse_compute_at(after, sums_at)
     s.reverse_compute_at(write, share_at)
-    for read in reads:
-        s.compute_at(read, share_at)
+    for _, index in _reads(s, after, epilogue.inputs):
+        s.compute_at(_cache_read(s, after, index, SCOPE_TASKLET), share_at)
 
 
 def _reduce(s: Schedule, sketch: Sketch, sizes: Sizes, decisions: Mapping[str, int]) -> None:
@@ -194,7 +193,7 @@ def _reduce(s: Schedule, sketch: Sketch, sizes: Sizes, decisions: Mapping[str, i
     s.reverse_compute_at(partial, grid[-1])
     s.bind(task, "threadIdx.x")
     for _, index in _reads(s, block, sketch.program.inputs):
-        s.compute_at(s.cache_read(block, index, SCOPE_TASKLET), step)
+        s.compute_at(_cache_read(s, block, index, SCOPE_TASKLET), step)
     s.reverse_compute_at(s.cache_write(block, 0, SCOPE_REGISTERS), list(spatial.values())[-1])
     s.reverse_compute_at(s.cache_write(partial, 0, SCOPE_SHARED), grid[-1])
     s.decompose_reduction(block, serial[0] if serial else step)
@@ -262,6 +261,11 @@ def _reads(s: Schedule, block: Block, operands: tuple[Operand, ...]) -> list[tup
     """Operands with their positions among the block's reads, which caching keeps."""
     names = [str(region.source.name) for region in s.get(block).reads]
     return [(operand, names.index(operand.name)) for operand in operands]
+
+
+def _cache_read(s: Schedule, block: Block, index: int, scope: str) -> Block:
+    """A cached copy for this block only, whoever else reads the tensor."""
+    return s.cache_read(block, index, scope, consumer_blocks=[block])
 
 
 def _bind(s: Schedule, grid: list[Loop], task: Loop | None) -> None:

@@ -48,7 +48,8 @@ def sketches_of(program: Program, target: Target, resident: tuple[str, ...] = ()
     sketches = [_rows(program, target, resident)]
     if program.results > 1:
         sketches.append(_rows_split(program, target, resident))
-    if program.axes[program.spatial[-1]].extent <= FEW_ROWS:
+    few = program.axes[program.spatial[-1]].extent <= FEW_ROWS
+    if few and _contiguous_in_tile(program):
         sketches.append(_reduce(program, target, resident))
     return sketches
 
@@ -160,6 +161,17 @@ def _grid_axes(program: Program, limit: int) -> tuple[int, ...]:
     """The longest spatial axes, in program order, as many as the grid has dimensions."""
     ranked = sorted(program.spatial, key=lambda axis: -program.axes[axis].extent)
     return tuple(sorted(ranked[:limit]))
+
+
+def _contiguous_in_tile(program: Program) -> bool:
+    """Every input is contiguous along the tile axis alone, so that tiles of one element in all
+    other axes start at multiples of 8 bytes."""
+    tile = _tile_axis(program)
+    return not any(
+        coefficient and axis != tile and program.axes[axis].extent > 1
+        for operand in program.inputs
+        for axis, coefficient in enumerate(operand.contiguous)
+    )
 
 
 def _tile_axis(program: Program) -> int:
