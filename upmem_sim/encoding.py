@@ -1,22 +1,42 @@
 """Instruction words: 48 bits each. `encode` here and `decode` in decoding.py are exact inverses.
 
-Published layout (UBC-ECE-Sasha/upmem-sdk, backends/commons/src/dpu_instruction_encoder.h), kept:
-the places of ra, rb/db, rc/dc, condition, jump target, immediates of 8, 11, 12, 24, 27, 28 and 32
-bits, shift amounts, store offsets and stored immediates, endian bit, acquire/release index, DMA
-length and its low two bits; condition codes; major opcodes 0-9 (bits 44-47) with their imm32
-operations; the escapes "rc >= 24" (bits 42-43 = 11), "rb >= 24" (bits 32-33 = 11) and
-"and with ra >= 24 is and.s/.u"; the word of nop.
+Field places are published (UBC-ECE-Sasha/upmem-sdk, backends/commons/src/
+dpu_instruction_encoder.h): ra, rb/db, rc/dc, condition and its codes, jump target, immediates,
+shift amounts, store offsets, endian bit, lock index, DMA length; the major opcode in bits 44-47;
+the word of nop.
 
-Chosen here, in the holes of that layout: the numbers of operations inside a group (bits 16, 20-23
-and 28-31), imm[5:7] of 32-bit forms whose register is an rb (bits 34-36), majors 10 and 11 for
-add.s/.u and or.s/.u with imm32, majors 12-14 for the .s/.u versions of the groups inside 0-3, and
-the numbering in major 7. Words built by the SDK therefore differ; elf.py marks our files and
-refuses others.
-
-Groups:  E   majors 0-3 (12-14 for pairs) with bits 42-43 = 11: add/sub, byte multiplies, time
+Groups:  E   majors 0-3 with bits 42-43 = 11 (escape "rc >= 24"): add/sub, byte multiplies, time
          L   majors 8 (9 for pairs): shifts, logic, counts, shift-add, steps, moves, call
-         W   imm32 forms: majors 0-6, 10, 11
+         W   imm32 forms: majors 0-6
          M   major 7: memory, DMA, threads, atomic bits, fault
+Bits 32-33 = 11 ("rb >= 24"): the form has no rb. Bit 16 = 1 beside an rb: it is a pair.
+An immediate that fits both W and the short form of E or L goes to W, but `move rc, ra`, which is
+`or rc, ra, 0`, to L; decode takes both.
+
+Operation numbers inside the groups, by evidence:
+
+Proven by programs that the SDK built (DPU programs in the dpu-kmeans 0.1.3 source distribution)
+    E   bits 29-31: add 0, addc 1, sub 4, subc 5; bits 20-23 beside an rb: 12 for these,
+        mul_ul_ul 0, mul_sh_sh 7, mul_sh_ul 10
+    L   no rb, bits 28-31: call 0, counts 3 (bits 20-23: clz 3), and 10, or 11; shifts have bit 30,
+        bits 16-19: lsl 4, lsr 12. With rb, bits 29-31: lsr_add 1, lsl_add 2, with bit 16 also
+        movd 1, mul_step 2, div_step 3. Pairs: move.s, move.u
+    W   add, sub (imm - ra), and, or, and.s
+    M   bits 24-26: lbu 0, lbs 1, lhu 2, lhs 3, lw 4, ld 6 with bit 30, bit 29 for pairs;
+        bits 25-26: sb 0, sh 1, sw 2, sd 3 with bit 30; ldma, sdma; acquire, release with bit 31;
+        with bit 29, bits 39-41: resume 2, boot 3, fault 4, stop 5 (ra = id)
+Following from a regularity of those
+    E   rsub 2, rsubc 3 (also imm - ra); set forms of sub and subc 6, 7: code + 32 is bit 30;
+        the other multiplies: bit 20 rb high, bit 21 ra high, bits 22-23 kinds uu, ss, su
+    L   lsl_sub 3 (div_step without bit 16), rol_add 0
+    W   xor, addc, subc (published majors); add.s/.u and or.s/.u are told from add, or by their rb
+    M   read_run 0, clr_run 1 (stop without bit 41)
+Ours until a program shows them
+    E   time, time_cfg; majors of .s/.u: 4, 5 (published: "inside 4"), 14 from d16 on
+    L   other logic, shifts, counts and ext*, sats; register forms of logic and shifts (bit 31),
+        hash, cmpb4, swapd, call by register
+    W   numbers of the flags-only forms; imm[5:7] beside an rb
+    M   store_id (bit 28), tell
 """
 
 from __future__ import annotations
@@ -36,7 +56,6 @@ from upmem_sim.isa import (
     RIR,
     SET,
     SET_CODES,
-    SHIFTS,
     SIGNED,
     UNSIGNED,
     USE_IMM,
@@ -51,22 +70,38 @@ _PAIR = SIGNED | UNSIGNED
 _NO_RB = 3 << 32
 
 # Operation numbers inside the groups.
-_MULS = [name for name in OPERATIONS if name.startswith("mul_") and name != "mul_step"]
-E_REG = ["add", "addc", "sub", "subc", "rsub", "rsubc", *_MULS, "time_cfg", "time"]
-E_IMM = {"add": 0, "addc": 2, "sub": 4, "subc": 6}  # bits 29-31; imm - ra: sub 1, subc 3
-LOGIC = ["and", "or", "xor", "nand", "nor", "nxor", "andn", "orn", "hash"]
-UNARY = ["clz", "clo", "cls", "cao", "extsb", "extsh", "extub", "extuh", "sats"]
-L_REG = [*SHIFTS, *LOGIC, "cmpb4", "call", "movd", "swapd"]
-L_SHIFTED = ["lsl_add", "lsl_sub", "lsr_add", "rol_add", "mul_step", "div_step"]
-_L_CALL, _L_UNARY, _L_SHIFT = 9, 10, 12  # bits 28-31 of group L without rb, after LOGIC
+E_OP = {"add": 0, "addc": 1, "rsub": 2, "rsubc": 3, "sub": 4, "subc": 5}  # bits 29-31
+E_SUM = 12  # bits 20-23 of these beside an rb
+_MULS = [f"{kind[0]}{x}_{kind[1]}{y}" for kind in ("uu", "ss", "su") for x in "lh" for y in "lh"]
+E_OTHER = [*(f"mul_{name}" for name in _MULS), "", "time", "time_cfg"]  # bits 20-23
+# Bits 28-31 of group L without rb.
+L_CALL, L_HASH, L_UNARY, L_SHIFT = 0, 1, 3, 4
+LOGIC = {
+    "xor": 8, "nxor": 9, "and": 10, "or": 11, "andn": 12, "orn": 13, "nand": 14, "nor": 15,
+    "hash": L_HASH,
+}  # fmt: skip
+UNARY = ["cao", "clo", "cls", "clz", "extsb", "extsh", "extub", "extuh", "sats"]
+SHIFT = {
+    "rol": 0, "lsl": 4, "lsl1": 5, "lslx": 6, "lsl1x": 7,
+    "ror": 8, "asr": 9, "lsr": 12, "lsr1": 13, "lsrx": 14, "lsr1x": 15,
+}  # fmt: skip
+# Group L with rb: bits 29-31 of shift-adds and pairs, or bit 31 and a number in bits 20-23.
+SHIFTED = {"rol_add": 0, "lsr_add": 1, "lsl_add": 2, "lsl_sub": 3}
+STEPS = {"mul_step": 2, "div_step": 3}
+L_MOVES, MOVES = 1, ["movd", "swapd"]
+L_REG_SHIFT, L_REG = 8, 12
+REG = {name: number for name, number in LOGIC.items() if number != L_HASH}
+REG |= {"hash": 0, "cmpb4": 1, "call": 2}
 WIDE = {"add": 0, "addc": 1, "xor": 4, "and": 5, "or": 6}
 WIDE_REVERSED = {"sub": 2, "subc": 3}
 WIDE_FLAGS = ["add", "addc", "sub", "subc", "xor", "and", "or"]
-WIDE_PAIR = {"add": 10, "or": 11}
-LOADS = ["lbs", "lbu", "lhs", "lhu", "lw", "ld"]
+WIDE_PAIR = {"add": 0, "or": 6}
+PAIR_HIGH = 14  # major of .s/.u in group E from d16 on; 4 and 5 below
+LOADS = {"lbu": 0, "lbs": 1, "lhu": 2, "lhs": 3, "lw": 4, "ld": 6}
 STORES = ["sb", "sh", "sw", "sd"]
 DMA = ["ldma", "ldmai", "sdma"]
-M_SINGLE = ["", "boot", "resume", "read_run", "clr_run", "stop", "fault", "tell"]
+M_SINGLE = ["read_run", "clr_run", "resume", "boot", "fault", "stop", "tell"]
+_ID = 28
 
 _REVERSED4 = [int(f"{i:04b}"[::-1], 2) for i in range(16)]
 
@@ -99,8 +134,8 @@ def _shift(v: int) -> int:
 def _dest_e(rd: int, flags: int) -> int:
     """Group E: low 3 bits at 39, high 2 at 44; 24 (none) gives bits 44-45 = 11 by itself."""
     if flags & _PAIR:
-        rd |= bool(flags & SIGNED)
-        return (rd & 7) << 39 | (rd >> 3) << 44 | 3 << 42 | 3 << 46
+        major = 4 | rd >> 3 if rd < 16 else PAIR_HIGH
+        return (rd & 7 | bool(flags & SIGNED)) << 39 | major << 44 | 3 << 42
     return (rd & 7) << 39 | (rd >> 3) << 44 | 3 << 42
 
 
@@ -134,11 +169,14 @@ def _immediate(imm: int, target: int, flags: int, no_dest: bool) -> int:
 
 def _encode_wide(row: Operation, r: RowTuple) -> int | None:
     """imm32 forms, None if this instruction is not one."""
-    _, _, rd, ra, _, flags, _, imm, _ = r
+    _, _, rd, ra, rb, flags, _, imm, _ = r
     name = row.name
+    if rb != USE_IMM or flags & (SET | JUMP):
+        return None
     if flags & _PAIR:
         if name == "and" and ra >= NO_REG:
-            return 5 << 44 | (rd | bool(flags & SIGNED)) << 39 | ra << 34 | _imm32(imm)
+            dest = (rd | bool(flags & SIGNED)) << 39
+            return 5 << 44 | dest | ra << 34 | _NO_RB | _imm32(imm)
         if name in WIDE_PAIR and ra < NO_REG:
             dest = (rd | bool(flags & SIGNED)) << 39
             return WIDE_PAIR[name] << 44 | dest | _rb(ra) | _imm32_rb(imm)
@@ -151,30 +189,34 @@ def _encode_wide(row: Operation, r: RowTuple) -> int | None:
     major = (WIDE_REVERSED if flags & RIR else WIDE).get(name)
     if major is None or (name == "and" and ra >= NO_REG):
         return None
-    return major << 44 | rd << 39 | ra << 34 | _imm32(imm)
+    return major << 44 | rd << 39 | ra << 34 | _NO_RB | _imm32(imm)
 
 
 def _encode_alu(row: Operation, r: RowTuple) -> int:
+    wide = _encode_wide(row, r)
+    return _encode_short(row, r) if wide is None or _is_move(row, r) else wide
+
+
+def _is_move(row: Operation, r: RowTuple) -> bool:
+    return row.name == "or" and r[7] == 0 and r[3] != NO_REG
+
+
+def _encode_short(row: Operation, r: RowTuple) -> int:
     _, cc, rd, ra, rb, flags, target, imm, _ = r
     no_dest = rd == NO_REG and not flags & _PAIR
-    if rb == USE_IMM and not flags & (SET | JUMP):
-        wide = _encode_wide(row, r)
-        if wide is not None:
-            return wide
     code = _code(cc, flags, row)
-    condition = (code & 31) << 24 | (code >> 5) << 29
-    if row.name in E_REG:
-        word = _dest_e(rd, flags) | ra << 34 | condition
+    if row.name in E_OP or row.name in E_OTHER:
+        word = _dest_e(rd, flags) | ra << 34 | (code & 31) << 24 | (code >> 5) << 30
+        number = E_OP.get(row.name, 0) - (2 if flags & RIR else 0)
+        word |= number << 29
         if rb != USE_IMM:
-            number = E_REG.index(row.name)
-            return word | _rb(rb) | (number & 15) << 20 | (number >> 4) << 16 | target
-        word |= (E_IMM[row.name] - (3 if flags & RIR else 0)) << 29 | _NO_RB
-        return word | _immediate(imm, target, flags, no_dest)
-    word = _dest_l(rd, flags) | ra << 34 | condition
+            kind = E_SUM if row.name in E_OP else E_OTHER.index(row.name)
+            return word | _rb(rb) | kind << 20 | target
+        return word | _NO_RB | _immediate(imm, target, flags, no_dest)
+    word = _dest_l(rd, flags) | ra << 34 | code << 24
     if rb != USE_IMM:
-        number = L_REG.index(row.name)
-        return word | _rb(rb) | (number & 15) << 20 | (number >> 4) << 16 | target
-    word |= LOGIC.index(row.name) << 28 | _NO_RB
+        return word | _rb(rb) | L_REG << 28 | REG[row.name] << 20 | target
+    word |= LOGIC[row.name] << 28 | _NO_RB
     return word | _immediate(imm, target, flags, no_dest)
 
 
@@ -182,56 +224,52 @@ def _encode_shift(row: Operation, r: RowTuple) -> int:
     _, cc, rd, ra, rb, flags, target, imm, _ = r
     code = _code(cc, flags, row)
     word = _dest_l(rd, flags) | ra << 34 | (code & 15) << 24 | (code >> 4) << 29 | target
-    number = SHIFTS.index(row.name)
     if rb != USE_IMM:
-        return word | _rb(rb) | (number & 15) << 20
-    return word | _NO_RB | _L_SHIFT << 28 | _shift(imm) | number << 16
+        return word | _rb(rb) | L_REG_SHIFT << 28 | SHIFT[row.name] << 20
+    return word | _NO_RB | L_SHIFT << 28 | _shift(imm) | SHIFT[row.name] << 16
 
 
 def _encode_unary(row: Operation, r: RowTuple) -> int:
     _, cc, rd, ra, _, flags, target, _, _ = r
     word = _dest_l(rd, flags) | ra << 34 | _code(cc, flags, row) << 24 | target
-    return word | _NO_RB | _L_UNARY << 28 | UNARY.index(row.name) << 16
+    return word | _NO_RB | L_UNARY << 28 | UNARY.index(row.name) << 20
 
 
 def _encode_shifted(row: Operation, r: RowTuple) -> int:
     _, cc, rd, ra, rb, flags, target, _, off = r
-    number = L_SHIFTED.index(row.name) + 2
+    step = row.name in STEPS
+    number = STEPS[row.name] if step else SHIFTED[row.name]
     word = _dest_l(rd, flags) | ra << 34 | _rb(rb) | _code(cc, flags, row) << 24 | target
-    return word | _shift(off) | (number >> 1) << 30 | (number & 1) << 16
+    return word | _shift(off) | number << 29 | step << 16
 
 
 def _encode_movd(row: Operation, r: RowTuple) -> int:
     _, cc, rd, _, rb, flags, target, _, _ = r
-    number = L_REG.index(row.name)
-    word = _dest_l(rd, 0) | _rb(rb) | _code(cc, flags, row) << 24 | target
-    return word | (number & 15) << 20 | (number >> 4) << 16
+    word = _dest_l(rd, 0) | NO_REG << 34 | _rb(rb) | _code(cc, flags, row) << 24 | target
+    return word | L_MOVES << 29 | MOVES.index(row.name) << 20 | 1 << 16
 
 
 def _encode_call(row: Operation, r: RowTuple) -> int:
     _, _, rd, ra, rb, _, _, imm, _ = r
     word = _dest_l(rd, 0) | ra << 34
     if rb != USE_IMM:
-        number = L_REG.index("call")
-        return word | _rb(rb) | (number & 15) << 20 | (number >> 4) << 16
-    return word | _NO_RB | _L_CALL << 28 | _immediate(imm, 0, 0, rd == NO_REG)
+        return word | _rb(rb) | L_REG << 28 | REG["call"] << 20
+    return word | _NO_RB | L_CALL << 28 | _immediate(imm, 0, 0, rd == NO_REG)
 
 
 def _encode_time(row: Operation, r: RowTuple) -> int:
     _, cc, rd, _, rb, flags, target, _, _ = r
-    number = E_REG.index(row.name)
     source = _rb(rb) if row.name == "time_cfg" else 0
     word = _dest_e(rd, flags) | source | _code(cc, flags, row) << 24 | target
-    return word | (number & 15) << 20 | (number >> 4) << 16
+    return word | E_OTHER.index(row.name) << 20
 
 
 def _encode_load(row: Operation, r: RowTuple) -> int:
     _, _, rd, ra, _, flags, _, _, off = r
-    number = LOADS.index(row.name)
     pair = bool(flags & _PAIR)
     rd |= bool(flags & SIGNED)
     word = 7 << 44 | rd << 39 | ra << 34 | _NO_RB | _imm24(off)
-    return word | pair << 31 | number << 28 | bool(flags & BIG) << 27
+    return word | 1 << 30 | pair << 29 | bool(flags & BIG) << 27 | LOADS[row.name] << 24
 
 
 def _store_offset(off: int) -> int:
@@ -241,13 +279,14 @@ def _store_offset(off: int) -> int:
 def _encode_store(row: Operation, r: RowTuple) -> int:
     _, _, _, ra, rb, flags, _, imm, off = r
     word = 7 << 44 | 3 << 42 | ra << 34 | _store_offset(off) | bool(flags & BIG) << 27
-    word |= _REVERSED4[off >> 8 & 15] << 12
+    word |= 1 << 30 | _REVERSED4[off >> 8 & 15] << 12
     number = STORES.index(row.name.removesuffix("_id"))
     if rb != USE_IMM:
-        return word | _rb(rb) | (off >> 12 & 0xFFF) | number << 28
+        pair = row.name == "sd"
+        return word | _rb(rb) | (off >> 12 & 0xFFF) | number << 25 | pair << 16
     by_id = row.fmt == "store_id"
-    word |= _NO_RB | 1 << 30 | number << 28 | by_id << 26
-    return word | (imm & 15) << 16 | (imm >> 4 & 0xFFF)
+    word |= _NO_RB | number << 25 | by_id << 28
+    return word | (imm & 15) << 16 | (imm >> 4 & (0xFFF if number else 15))
 
 
 def _encode_dma(row: Operation, r: RowTuple) -> int:
@@ -264,13 +303,11 @@ def _encode_acquire(row: Operation, r: RowTuple) -> int:
 
 def _encode_single(row: Operation, r: RowTuple) -> int:
     _, cc, _, ra, _, flags, target, imm, _ = r
-    word = 7 << 44 | M_SINGLE.index(row.name) << 39
-    if row.name == "fault":
-        return word | _imm24(imm)
-    if row.name == "tell":
+    word = 7 << 44 | 3 << 42 | M_SINGLE.index(row.name) << 39 | _NO_RB | 1 << 29
+    if row.name in ("fault", "tell"):
         return word | ra << 34 | _imm24(imm)
-    base = ra << 34 if row.name != "stop" else 0
-    return word | base | _imm8(imm) | _code(cc, flags, row) << 24 | target
+    base = _ID if row.name == "stop" else ra
+    return word | base << 34 | _imm8(imm) | _code(cc, flags, row) << 24 | target
 
 
 def _encode_nop(row: Operation, r: RowTuple) -> int:
@@ -305,3 +342,16 @@ def encode(insn: Insn) -> int:
     Errors: AsmError for an instruction that does not exist.
     """
     return encode_row(to_row(insn, _no_symbols))
+
+
+def synonym(insn: Insn) -> int | None:
+    """The other word that means the same as `encode(insn)`: W instead of E or L, or None."""
+    r = to_row(insn, _no_symbols)
+    row = _BY_INDEX[r[0]][0]
+    wide = _encode_wide(row, r) if row.fmt == "alu" else None
+    if wide is None:
+        return None
+    if _is_move(row, r):
+        return wide
+    bits = 24 if r[2] != NO_REG or r[5] & _PAIR else 28 if row.zero == 12 else 27
+    return _encode_short(row, r) if -1 << (bits - 1) <= r[7] < 1 << (bits - 1) else None
