@@ -78,7 +78,7 @@ def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **optio
     )
     resident = options["resident"].split(",") if options["resident"] else None
     folder = options["work_dir"] or Path("runs") / name
-    atim.tune(
+    run = atim.tune(
         thing,
         target,
         trials=options["trials"],
@@ -87,9 +87,12 @@ def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **optio
         seed=options["seed"],
         workers=options["workers"],
         progress=not options["quiet"],
-        name=name,
+        name=name if ".py:" in program else "",
     )
     _tell(folder)
+    for path in run.best.build().write_sources(folder / "best"):
+        click.echo(f"wrote {path}")
+    click.echo("again: the same command, or .best.build() of what atim.tune returns, takes seconds")
 
 
 @cli.command()
