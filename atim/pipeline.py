@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from tvm import tirx
 
-from atim.codegen import Sources
+from atim.codegen import Sources, TransferPlan
 from atim.codegen.boundary import BOUNDARY_PASSES
 from atim.codegen.host_c import emit_host
 from atim.codegen.kernel_c import emit_kernel
@@ -60,7 +60,7 @@ def compile_func(
     kernel = promote_sums(lift_inits(kernel, tiles), tiles)
     spread = spread_tasklets(kernel, target.tasklets)
 
-    title = ", ".join(f"{t.tensor}" for t in placed.plan.tiles)
+    title = describe(placed.plan)
     kernel_text = emit_kernel(spread, tiles, title)
     host_text = emit_host(parts, placed, title)
     stacks = spread.nr_tasklets * target.stack_bytes
@@ -79,3 +79,9 @@ def compile_func(
         host_threads=host_text.threads,
     )
     return Sources(kernel_text.text, host_text.text, plan, spread.nr_tasklets, target.stack_bytes)
+
+
+def describe(plan: TransferPlan) -> str:
+    """The program in a few words: inputs -> outputs."""
+    names = [[t.name for t in plan.tensors if t.role == r] for r in ("input", "output")]
+    return " -> ".join(", ".join(group) for group in names)

@@ -15,9 +15,12 @@ from upmem_sim.params import DPU_PRESETS, DpuParams, SystemParams
 from upmem_sim.transfer import PRESETS
 
 __all__ = [
+    "ANNOTATE_MULTIPLY",
     "DMA_ALIGN_BYTES",
     "DMA_MAX_BYTES",
     "MRAM_RESERVE_BYTES",
+    "MULTIPLY_LIBRARY",
+    "MULTIPLY_STEPS",
     "SCOPE_REGISTERS",
     "SCOPE_SHARED",
     "SCOPE_TASKLET",
@@ -44,6 +47,11 @@ MRAM_RESERVE_BYTES = 1 << 16
 SCOPE_TASKLET = "local.wram"  # one buffer a tasklet, in WRAM
 SCOPE_SHARED = "shared.wram"  # one buffer a DPU, in WRAM, written by all tasklets
 SCOPE_REGISTERS = "local"  # a few accumulators of one tasklet, meant to stay in registers
+
+# Annotation of a block: how `sum += a * b` multiplies int32
+ANNOTATE_MULTIPLY = "atim.multiply"
+MULTIPLY_LIBRARY = 0  # the compiler's routine
+MULTIPLY_STEPS = 1  # mul_step in place, as many steps as the first factor has significant bits
 
 TARGETS = {"upmem-v1a": "v1A", "upmem-v1b": "v1B"}
 """Preset name -> chip of `upmem_sim.params.DPU_PRESETS`."""

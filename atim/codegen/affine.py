@@ -65,7 +65,7 @@ class Affine:
         return gcd(self.const, *self.terms.values()) % factor == 0
 
     def expr(self, dtype: str = "int32") -> ir.Expr:
-        """The TIR expression: added terms, then subtracted ones, the constant where it reads best."""
+        """The TIR expression: added terms, subtracted ones, the constant where it reads best."""
         added = [(v, c) for v, c in self.terms.items() if c > 0]
         taken = [(v, -c) for v, c in self.terms.items() if c < 0]
         constant = self.const

@@ -36,6 +36,7 @@ from atim.codegen.kernel_func import (
     KernelPass,
     Tiles,
     body_of,
+    external_name,
     grid_of,
     has_load,
     ranges_of,
@@ -364,15 +365,9 @@ def _read_target(stmt: Stmt) -> tirx.Var | None:
         targets = {_read_target(s) for s in stmt.seq}
         return targets.pop() if len(targets) == 1 else None
     call = stmt.value if isinstance(stmt, tirx.Evaluate) else None
-    if not isinstance(call, ir.Call) or dma_name(call) != READ:
+    if not isinstance(call, ir.Call) or external_name(call) != READ:
         return None
     return call.args[3].args[0].source
-
-
-def dma_name(call: ir.Call) -> str:
-    """The function of an external call, '' for other calls."""
-    external = getattr(call.op, "name", "") == "tirx.call_extern"
-    return str(call.args[0].value) if external else ""
 
 
 def _touches(stmt: Stmt) -> Counter[tirx.Var]:

@@ -17,6 +17,7 @@ from tvm import ir, tirx
 from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.affine import Ranges, affine
+from atim.codegen.kernel_func import has_load
 from atim.codegen.names import Names
 from atim.errors import UnsupportedError
 
@@ -65,6 +66,8 @@ BINARY_CALLS = {
 
 WRAPPING = (tirx.Add, tirx.Sub, tirx.Mul)
 NARROW = ("int8", "int16", "uint8", "uint16")
+# signed types in which C leaves overflow undefined -> types in which it wraps
+UNSIGNED = {"int32": "uint32_t", "int64": "uint64_t"}
 BUILTIN_FLOAT = {"float32": "f", "float64": ""}
 
 # functions that C lacks; {T} is the C type, {N} the type's name in the function's name
@@ -205,9 +208,9 @@ class Emitter:
         return f"({text})" if precedence < least else text
 
     def stored(self, expr: ir.Expr, dtype: str) -> str:
-        """The value where it is converted to `dtype` anyway: narrow arithmetic needs no cast of its
-        own."""
-        if type(expr) in WRAPPING and dtype_of(expr) == dtype and dtype in NARROW:
+        """The value where it is converted to `dtype` anyway and no overflow can be told from
+        wrapping: sums and products need no casts of their own."""
+        if type(expr) in WRAPPING and dtype_of(expr) == dtype:
             return self._binary(expr)[0]
         return self.expr(expr)
 
@@ -221,13 +224,31 @@ class Emitter:
             return floating(float(expr.value), dtype_of(expr))
         if kind is ir.TensorLoad:
             return self.load(expr.source, list(expr.indices)), PRIMARY
+        if kind in WRAPPING:
+            return self._wrapping(expr)
         if kind in BINARY:
-            text, precedence = self._binary(expr)
-            dtype = dtype_of(expr)
-            if kind in WRAPPING and dtype in NARROW:
-                return f"({c_type(dtype)})({text})", UNARY
-            return text, precedence
+            return self._binary(expr)
         return self._other(expr)
+
+    def _wrapping(self, expr: ir.Expr) -> tuple[str, int]:
+        """A sum, difference or product whose value is looked at: it must have wrapped by then."""
+        dtype = dtype_of(expr)
+        if dtype in UNSIGNED and has_load(expr):
+            return f"({c_type(dtype)})({self._modular(expr, UNSIGNED[dtype])})", UNARY
+        text, precedence = self._binary(expr)
+        return (f"({c_type(dtype)})({text})", UNARY) if dtype in NARROW else (text, precedence)
+
+    def _modular(self, expr: ir.Expr, unsigned: str) -> str:
+        """Nested sums and products in unsigned arithmetic."""
+        if type(expr) not in WRAPPING:
+            return f"({unsigned}){self.expr(expr, UNARY)}"
+        operator = BINARY[type(expr)][0]
+        parts = [self._modular(e, unsigned) for e in (expr.a, expr.b)]
+        nested = [
+            f"({p})" if type(e) in WRAPPING and (operator == "*" or e is expr.b) else p
+            for e, p in zip((expr.a, expr.b), parts, strict=True)
+        ]
+        return f"{nested[0]} {operator} {nested[1]}"
 
     def _other(self, expr: ir.Expr) -> tuple[str, int]:
         kind = type(expr)
@@ -248,24 +269,36 @@ class Emitter:
 
     def _binary(self, expr: ir.Expr) -> tuple[str, int]:
         operator, precedence = BINARY[type(expr)]
-        if type(expr) is tirx.Mul and dtype_of(expr) == "uint16":
+        dtype = dtype_of(expr)
+        if type(expr) is tirx.Mul and dtype == "uint16":
             # 65535 * 65535 overflows the int that C would promote to
             return f"(uint32_t){self.expr(expr.a, UNARY)} * {self.expr(expr.b, UNARY)}", PRODUCT
-        return self._infix(expr.a, operator, expr.b, precedence)
+        return self._infix(expr.a, operator, expr.b, precedence, ring=type(expr) in WRAPPING)
 
-    def _infix(self, a: ir.Expr, operator: str, b: ir.Expr, precedence: int) -> tuple[str, int]:
-        left = right = precedence
-        if operator not in ("+", "*", "&&", "||"):
-            right = precedence + 1
-        if "float" in dtype_of(a) or operator in ("*", "+"):
-            # float arithmetic isn't associative, and a * (b / c) differs from a * b / c
-            right = precedence + 1
-        if precedence in (SHIFT, BIT, EQUAL, ORDER, OR):
+    def _infix(
+        self, a: ir.Expr, operator: str, b: ir.Expr, precedence: int, ring: bool = False
+    ) -> tuple[str, int]:
+        """a operator b. Operands of a ring operation need not have wrapped themselves."""
+        left, right = precedence, precedence + 1
+        if operator in ("&&", "||"):
+            right = precedence
+        if precedence in (SHIFT, BIT):
             # compilers warn about mixing these without parentheses
-            left = right = UNARY if precedence in (SHIFT, BIT) else precedence + 1
-        if precedence == OR:
+            left = right = UNARY
+        elif precedence in (EQUAL, ORDER):
+            left = precedence + 1
+        elif precedence == OR:
             left = right = BIT
-        return f"{self.expr(a, left)} {operator} {self.expr(b, right)}", precedence
+        return (
+            f"{self._operand(a, left, ring)} {operator} {self._operand(b, right, ring)}",
+            precedence,
+        )
+
+    def _operand(self, expr: ir.Expr, least: int, ring: bool) -> str:
+        if ring and type(expr) in WRAPPING and dtype_of(expr) in UNSIGNED:
+            text, precedence = self._binary(expr)
+            return f"({text})" if precedence < least else text
+        return self.expr(expr, least)
 
     def _floor(self, expr: ir.Expr) -> tuple[str, int]:
         """C division truncates: right for operands known not to be negative, else a helper."""

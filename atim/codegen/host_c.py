@@ -25,7 +25,7 @@ from atim.codegen.split import Nest, Split
 from atim.codegen.transfer import Placed, Tensor, Tile
 
 HEAD = """\
-/* Host side of {title}: slices for the DPUs, and the work that stays on the host. */
+/* Host side of {title}: slices for the DPUs, and the work that stays here. */
 #include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -182,7 +182,7 @@ static const struct tile {symbol}_tile = {{
 
 PACK_TILE = """\
 void pack_{symbol}(const void *tensor, void *slices, const uint32_t *dpus, uint32_t count,
-                   uint32_t threads) {{
+            uint32_t threads) {{
     struct move move = {{&{symbol}_tile, (char *)(uintptr_t)tensor, slices, dpus}};
     fork_join(pack_range, &move, count, threads);
 }}
@@ -190,7 +190,7 @@ void pack_{symbol}(const void *tensor, void *slices, const uint32_t *dpus, uint3
 
 UNPACK_TILE = """\
 void unpack_{symbol}(void *tensor, const void *slices, const uint32_t *dpus, uint32_t count,
-                     uint32_t threads) {{
+              uint32_t threads) {{
     struct move move = {{&{symbol}_tile, tensor, (char *)(uintptr_t)slices, dpus}};
     fork_join(unpack_range, &move, count, threads);
 }}
@@ -359,7 +359,7 @@ class Host(Emitter):
         const = "" if buffer in self.written else "const "
         sizes = "".join(f"[{int(n)}]" for n in list(buffer.shape)[1:])
         name = self.text[buffer]
-        declared = f"(*{name}){sizes}" if sizes else f"*{name}"
+        declared = f"(*restrict {name}){sizes}" if sizes else f"*restrict {name}"
         return f"    {const}{c_type(str(buffer.dtype))} {declared} = tensors[{position}];"
 
     def _allocation(self, buffer: tirx.Var) -> str:

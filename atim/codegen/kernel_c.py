@@ -16,9 +16,18 @@ from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 from atim.codegen.access import storage, uses
 from atim.codegen.copies import READ, WRITE, in_mram, item_bytes
 from atim.codegen.emit import PRIMARY, Emitter, c_type
-from atim.codegen.kernel_func import Tiles, body_of, grid_of, local_buffers, mram_buffers, ranges_of
+from atim.codegen.kernel_func import (
+    Tiles,
+    body_of,
+    external_name,
+    grid_of,
+    local_buffers,
+    mram_buffers,
+    ranges_of,
+)
 from atim.codegen.lower import BARRIER, Spread
 from atim.codegen.names import Names
+from atim.codegen.split import MUL_STEP
 from atim.codegen.transfer import Tile
 from atim.errors import UnsupportedError
 from atim.target import SCOPE_REGISTERS, SCOPE_SHARED, SCOPE_TASKLET
@@ -46,6 +55,32 @@ static inline void mram_store_{N}(__mram_ptr {T} *to, {T} value) {{
     mram_write(word, (__mram_ptr void *)address, 8);
     mutex_unlock(mram_word);
 }}
+"""
+
+MUL_STEP_HELPER = """\
+/* sum + a * b modulo 2^32 in as many steps as `a` has significant bits; the pair of registers holds
+ * `a` (high) and the running sum (low) */
+static inline int32_t mul_step_add(int32_t sum, int32_t a, int32_t b) {
+#ifdef __DPU__
+    uint64_t pair = (uint64_t)(uint32_t)a << 32 | (uint32_t)sum;
+#define STEP(n) "mul_step %0, %1, %0, " #n ", z, .Lmul_end%=\\n"
+    __asm__(STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7)
+            STEP(8) STEP(9) STEP(10) STEP(11) STEP(12) STEP(13) STEP(14) STEP(15)
+            STEP(16) STEP(17) STEP(18) STEP(19) STEP(20) STEP(21) STEP(22) STEP(23)
+            STEP(24) STEP(25) STEP(26) STEP(27) STEP(28) STEP(29) STEP(30)
+            "mul_step %0, %1, %0, 31\\n.Lmul_end%=:"
+#ifdef __riscv
+            : "+R"(pair)
+#else
+            : "+r"(pair)
+#endif
+            : "r"(b));
+#undef STEP
+    return (int32_t)(uint32_t)pair;
+#else
+    return (int32_t)((uint32_t)sum + (uint32_t)a * (uint32_t)b);
+#endif
+}
 """
 
 
@@ -81,6 +116,7 @@ class Dpu(Emitter):
         self.text[spread.tasklet] = "tasklet"
         for buffer in mram_buffers(func):
             self.text[buffer] = str(buffer.name)
+        self.declared: list[Stmt] = []
         self.homes: dict[Stmt, list[tirx.Var]] = {}
         for buffer in local_buffers(func):
             self.text[buffer] = names.new(str(buffer.name))
@@ -95,10 +131,16 @@ class Dpu(Emitter):
 
     def declare(self, scope: Stmt) -> None:
         for buffer in self.homes.get(scope, ()):
-            sizes = "".join(f"[{n}]" for n in _shown([int(n) for n in buffer.shape]))
-            # a first store under a guard: say that the rest is never used
-            zero = "" if stored_first(scope, buffer) else " = {0}"
-            self.line(f"{c_type(str(buffer.dtype))} {self.text[buffer]}{sizes}{zero};")
+            sizes = "".join(f"[{n}]" for n in buffer.shape if int(n) != 1)
+            # a first store under a guard: compilers can't see that the rest is never used
+            unused = " = {0}" if sizes else " = 0"
+            zero = "" if stored_first(scope, buffer) else unused
+            declared = f"{c_type(str(buffer.dtype))} {self.text[buffer]}{sizes}"
+            first = scope.seq[0] if isinstance(scope, SeqStmt) else scope
+            if not sizes and isinstance(first, tirx.BufferStore) and first.buffer.same_as(buffer):
+                declared += f" = {self.stored(first.value, str(buffer.dtype))}"
+                self.declared.append(first)
+            self.line(f"{declared}{zero};")
 
     # buffers ---------------------------------------------------------------------------------
 
@@ -109,7 +151,7 @@ class Dpu(Emitter):
             name = f"wram->{name}"
         sizes = [int(n) for n in buffer.shape]
         shown = [i for i, n in zip(indices, sizes, strict=True) if n != 1]
-        if not shown:
+        if not shown and buffer.scope() != SCOPE_REGISTERS:
             return f"{name}[0]"
         return name + "".join(f"[{self.expr(i)}]" for i in shown)
 
@@ -121,12 +163,20 @@ class Dpu(Emitter):
 
     def store(self, buffer: tirx.Var, indices: Sequence[ir.Expr], value: ir.Expr) -> None:
         if not in_mram(buffer):
-            super().store(buffer, indices, value)
+            if isinstance(value, tirx.Add) and is_mul_step(value.b):
+                target = self.element(buffer, indices)
+                self.line(f"{target} = {self._mul_step(value.b, self.expr(value.a))};")
+            else:
+                super().store(buffer, indices, value)
             return
         self.mutex = True
         name = self._word_helper("store", STORE_HELPER, buffer)
         dtype = str(buffer.dtype)
         self.line(f"{name}(&{self.element(buffer, indices)}, {self.stored(value, dtype)});")
+
+    def stmt(self, stmt: Stmt) -> None:
+        if not any(stmt.same_as(s) for s in self.declared):
+            super().stmt(stmt)
 
     def _word_helper(self, kind: str, template: str, buffer: tirx.Var) -> str:
         dtype = str(buffer.dtype)
@@ -136,14 +186,21 @@ class Dpu(Emitter):
         return name
 
     def call(self, expr: ir.Call) -> tuple[str, int]:
-        name = str(expr.args[0].value) if expr.op.name == "tirx.call_extern" else ""
+        name = external_name(expr)
         if name in (READ, WRITE):
             _, source, skip, target, _, size = expr.args
             ends = [self._pointer(end, skip) for end in (source, target)]
             return f"{name}({ends[0]}, {ends[1]}, {self.expr(size)})", PRIMARY
+        if is_mul_step(expr):
+            return self._mul_step(expr, "0"), PRIMARY
         if name == BARRIER:
             return f"{BARRIER}(&all_tasklets)", PRIMARY
         return super().call(expr)
+
+    def _mul_step(self, product: ir.Call, total: str) -> str:
+        self.helpers.setdefault("mul_step_add", MUL_STEP_HELPER)
+        a, b = product.args[1:]
+        return f"mul_step_add({total}, {self.expr(a)}, {self.expr(b)})"
 
     def _pointer(self, address: ir.Call, skip: ir.Expr) -> str:
         load = address.args[0]
@@ -156,7 +213,7 @@ class Dpu(Emitter):
 
     def finish(self, title: str) -> KernelText:
         used_grid = [v for v in self.grid if v in self.used]
-        head = [f"/* {title}", *self._header_lines(), " */"]
+        head = [f"/* DPU kernel of {title}", *self._header_lines(), " */"]
         head += ["#include <stdbool.h>", "#include <stdint.h>", "", "#include <defs.h>"]
         head += ["#include <mram.h>"]
         if self.spread.barriers:
@@ -178,9 +235,11 @@ class Dpu(Emitter):
         return KernelText("\n\n".join(parts) + "\n", symbol, wram_bytes)
 
     def _header_lines(self) -> list[str]:
-        grid = " x ".join(f"{v.name}: {n}" for v, n in self.grid.items())
-        lines = [f" * DPU grid {grid}; NR_TASKLETS {self.spread.nr_tasklets}"]
-        return lines
+        grid = ", ".join(f"{v.name} < {n}" for v, n in self.grid.items())
+        return [
+            f" * One DPU for each {grid}; build with -DNR_TASKLETS={self.spread.nr_tasklets}.",
+            " * Arrays hold this DPU's part of a tensor; what lies outside of the tensor is zero.",
+        ]
 
     def _mram_lines(self) -> list[str]:
         lines = []
@@ -262,6 +321,10 @@ class Dpu(Emitter):
 def _shown(sizes: Sequence[int]) -> list[int]:
     """Axes of length 1 are not written; one is left if all are."""
     return [n for n in sizes if n != 1] or [1]
+
+
+def is_mul_step(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Call) and external_name(expr) == MUL_STEP
 
 
 def smallest_scope(body: Stmt, buffer: tirx.Var) -> Stmt:

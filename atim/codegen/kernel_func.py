@@ -89,3 +89,10 @@ def has_load(expr: ir.Expr) -> bool:
     from atim.codegen.access import accesses
 
     return any(True for _ in accesses(tirx.Evaluate(expr), {}))
+
+
+def external_name(call: ir.Call) -> str:
+    """The function of an external call, '' for other calls."""
+    name = getattr(call.op, "name", "")
+    external = name in ("tirx.call_extern", "tirx.call_pure_extern")
+    return str(call.args[0].value) if external else ""

@@ -10,9 +10,8 @@ from tvm import ir, tirx
 from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.access import uses
-from atim.codegen.boundary import dma_name
 from atim.codegen.copies import READ, WRITE, in_mram
-from atim.codegen.kernel_func import Tiles, body_of, rewrite, with_kernel_body
+from atim.codegen.kernel_func import Tiles, body_of, external_name, rewrite, with_kernel_body
 from atim.codegen.split import (
     conjunction,
     conjuncts,
@@ -144,6 +143,12 @@ class _Part:
             return False
         return bool(self.writes & (later.reads | later.writes) or self.reads & later.writes)
 
+    def then(self, later: _Part) -> _Part:
+        """Both, one after the other, as one part."""
+        stmt = sequence([self.stmt, later.stmt])
+        assert stmt is not None
+        return _Part(stmt, self.alone, self.reads | later.reads, self.writes | later.writes)
+
 
 class _Spreader:
     def __init__(
@@ -187,22 +192,24 @@ class _Spreader:
         return with_body(loop, body)
 
     def _separated(self, parts: list[_Part]) -> list[_Part]:
-        """Barriers where needed; neighbours that tasklet 0 runs alone share one `if`."""
+        """Barriers where needed, as early as possible; neighbours that tasklet 0 runs alone share
+        one `if`."""
         result: list[_Part] = []
-        pending: list[_Part] = []
         for part in parts:
-            if any(p.conflicts(part) for p in pending):
-                result.append(self._barrier())
-                pending = []
-            pending.append(part)
-            last = result[-1] if result else None
-            if last is not None and last.alone and part.alone:
-                merged = sequence([last.stmt, part.stmt])
-                assert merged is not None
-                result[-1] = _Part(merged, True, last.reads | part.reads, last.writes | part.writes)
+            for at in range(len(result) - 1, -1, -1):
+                if _is_barrier(result[at].stmt):
+                    break
+                if result[at].conflicts(part):
+                    result.insert(at + 1, self._barrier())
+                    break
+            result.append(part)
+        merged: list[_Part] = []
+        for part in result:
+            if merged and merged[-1].alone and part.alone:
+                merged[-1] = merged[-1].then(part)
             else:
-                result.append(part)
-        return [self._enclosed(p) for p in result]
+                merged.append(part)
+        return [self._enclosed(p) for p in merged]
 
     def _enclosed(self, part: _Part) -> _Part:
         """The part of tasklet 0 under its condition."""
@@ -248,7 +255,7 @@ def _is_barrier(stmt: Stmt) -> bool:
     return (
         isinstance(stmt, tirx.Evaluate)
         and isinstance(stmt.value, ir.Call)
-        and dma_name(stmt.value) == BARRIER
+        and external_name(stmt.value) == BARRIER
     )
 
 
@@ -261,7 +268,7 @@ def _shared_buffers(stmt: Stmt) -> tuple[set[tirx.Var], set[tirx.Var]]:
         return in_mram(buffer) or str(buffer.scope()) == SCOPE_SHARED
 
     def call(node: ir.Call, visitor: tvm_ffi.StructuralVisitor) -> None:
-        name = dma_name(node)
+        name = external_name(node)
         if name not in (READ, WRITE):
             visitor.default_visit(node)
             return

@@ -24,12 +24,13 @@ from atim.codegen.copies import in_mram, match_copy
 from atim.codegen.kernel_func import (
     Tiles,
     body_of,
+    external_name,
     grid_of,
     has_load,
     ranges_of,
     with_kernel_body,
 )
-from atim.codegen.split import conjunction, conjuncts, guarded, with_body
+from atim.codegen.split import MUL_STEP, conjunction, conjuncts, guarded, with_body
 from atim.target import SCOPE_SHARED
 
 
@@ -175,6 +176,8 @@ class _Facts:
             zeros = [self._is_zero(expr.a, form), self._is_zero(expr.b, form)]
             # inf * 0 is not 0: both factors must be zero unless they are integers
             return all(zeros) if "float" in str(expr.ty) else any(zeros)
+        if isinstance(expr, ir.Call) and external_name(expr) == MUL_STEP:
+            return any(self._is_zero(factor, form) for factor in expr.args[1:])
         return isinstance(expr, ir.TensorLoad) and self._beyond_tensor(expr, form)
 
     def _beyond_tensor(self, load: ir.TensorLoad, form: Affine) -> bool:

@@ -7,6 +7,8 @@ are parts of one object, so a store to one may touch another as far as they know
 
 from __future__ import annotations
 
+import re
+
 import tvm_ffi
 from tvm import ir, tirx
 from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
@@ -51,9 +53,7 @@ def promote_sums(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
 
 def _promote(stmt: Stmt, ranges: Ranges, buffers: list[tirx.Var]) -> Stmt:
     if isinstance(stmt, SeqStmt):
-        result = sequence([_promote(s, ranges, buffers) for s in stmt.seq])
-        assert result is not None
-        return result
+        return _forward(_sequence([_promote(s, ranges, buffers) for s in stmt.seq]))
     if isinstance(stmt, IfThenElse):
         other = None if stmt.else_case is None else _promote(stmt.else_case, ranges, buffers)
         return IfThenElse(stmt.condition, _promote(stmt.then_case, ranges, buffers), other)
@@ -64,10 +64,34 @@ def _promote(stmt: Stmt, ranges: Ranges, buffers: list[tirx.Var]) -> Stmt:
             selectors = _selectors(stmt, store, ranges)
             if selectors is not None:
                 stmt, before, after = _in_registers(stmt, store, selectors, buffers)
-                result = sequence([before, _promote(stmt, ranges, buffers), after])
-                assert result is not None
-                return result
+                return _sequence([before, _promote(stmt, ranges, buffers), after])
     return with_body(stmt, _promote(stmt.body, ranges, buffers))
+
+
+def _forward(stmt: Stmt) -> Stmt:
+    """`S[i] = v; r = S[i]; for ...; S[i] = r` -> `r = v; for ...; S[i] = r`."""
+    parts = list(stmt.seq) if isinstance(stmt, SeqStmt) else []
+    kept: list[Stmt] = []
+    for part in parts:
+        last = kept[-1] if kept else None
+        if (
+            isinstance(part, tirx.BufferStore)
+            and isinstance(last, tirx.BufferStore)
+            and part.buffer.scope() == SCOPE_REGISTERS
+            and isinstance(part.value, ir.TensorLoad)
+            and part.value.source.same_as(last.buffer)
+            and tvm_ffi.structural_equal(list(part.value.indices), list(last.indices))
+        ):
+            kept[-1] = tirx.BufferStore(part.buffer, last.value, list(part.indices))
+        else:
+            kept.append(part)
+    return stmt if len(kept) == len(parts) else _sequence(kept)
+
+
+def _sequence(stmts: list[Stmt]) -> Stmt:
+    result = sequence(stmts)
+    assert result is not None
+    return result
 
 
 def _updates(body: Stmt) -> list[tirx.BufferStore]:
@@ -140,8 +164,8 @@ def _in_registers(
     wram = store.buffer
     shape = [int(p.extent) for p in selectors] or [1]
     dtype = str(wram.dtype)
-    name = f"{str(wram.name).removesuffix('_wram')}_sum"
-    registers = tirx.decl_buffer(shape, dtype, name, scope=SCOPE_REGISTERS)
+    name = re.sub(r"_wram(_\d+)?$", "", str(wram.name)) + "_sum"
+    registers = tirx.decl_buffer(shape, dtype, name, scope=SCOPE_REGISTERS, layout=None)
     buffers.append(registers)
     place: list[ir.Expr] = [p.loop_var for p in selectors] or [tirx.IntImm("int32", 0)]
 

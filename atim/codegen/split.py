@@ -19,6 +19,9 @@ from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.affine import affine, below_zero, coarsest, less
 from atim.errors import ScheduleError, UnsupportedError
+from atim.target import ANNOTATE_MULTIPLY, MULTIPLY_LIBRARY, MULTIPLY_STEPS
+
+MUL_STEP = "mul_step"
 
 FRONT_PASSES = (
     s_tir.transform.CanonicalizeLoop(),
@@ -174,7 +177,10 @@ class _Dissolver:
         if block.iter_vars or block.match_buffers or block.init is not None:
             raise UnsupportedError(f"block {block.name_hint}: match_buffer or init is left in it")
         self.buffers.extend(block.alloc_buffers)
-        return guarded(self.expr(realize.predicate), self.stmt(block.body), None)
+        body = self.stmt(block.body)
+        if int(block.annotations.get(ANNOTATE_MULTIPLY, MULTIPLY_LIBRARY)) == MULTIPLY_STEPS:
+            body = mark_products(body)
+        return guarded(self.expr(realize.predicate), body, None)
 
     def _loop(self, loop: For) -> Stmt | None:
         if not isinstance(loop.extent, tirx.IntImm):
@@ -222,6 +228,21 @@ class _Dissolver:
         if bounds is not None and bounds[0] >= 0:
             return tirx.IntImm("bool", 0)
         return less(coarsest(form, self.ranges), str(mapped.a.ty))
+
+
+def mark_products(body: Stmt | None) -> Stmt | None:
+    """S[i] += a * b on int32 -> S[i] += mul_step(a, b), an external function of kernel_c.py."""
+
+    def mark(store: tirx.BufferStore) -> tirx.BufferStore:
+        value = store.value
+        if not isinstance(value, tirx.Add) or str(value.ty) != "int32":
+            return store
+        if not isinstance(value.b, tirx.Mul) or not isinstance(value.a, ir.TensorLoad):
+            return store
+        product = tirx.call_pure_extern("int32", MUL_STEP, value.b.a, value.b.b)
+        return tirx.BufferStore(store.buffer, tirx.Add(value.a, product), list(store.indices))
+
+    return None if body is None else tvm_ffi.structural_map(body, [(tirx.BufferStore, mark)])
 
 
 def conjuncts(condition: ir.Expr) -> list[ir.Expr]:

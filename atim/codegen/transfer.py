@@ -178,7 +178,7 @@ def place(parts: Split) -> Placed:
             spans = _spans(tensor, found[buffer], parts, ranges)
             tile = _tile(tensor, names.new(tensor.name), found[buffer], spans, parts)
             shape = [span.stored for span in spans]
-            mram = tirx.decl_buffer(shape, tensor.dtype, tile.symbol, scope=SCOPE_MRAM)
+            mram = tirx.decl_buffer(shape, tensor.dtype, tile.symbol, scope=SCOPE_MRAM, layout=None)
             tiles[buffer], moved[buffer] = tile, (mram, tuple(span.origin for span in spans))
     for buffer in parts.kernel.buffers:
         if buffer in found:
@@ -318,7 +318,7 @@ def _fit(buffer: tirx.Var, found: Sequence[Access], ranges: Ranges, names: Names
             need = max(need, bounds[1] + 1 if high is None else high + 1)
         shape.append(need)
     name = names.new(local_name(str(buffer.name)))
-    return tirx.decl_buffer(shape, str(buffer.dtype), name, scope=buffer.scope())
+    return tirx.decl_buffer(shape, str(buffer.dtype), name, scope=buffer.scope(), layout=None)
 
 
 def _rebase(

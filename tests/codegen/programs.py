@@ -1,10 +1,12 @@
-"""Scheduled programs for the tests of code generation, written by hand on purpose: they don't change with
-the design space. Every function returns a scheduled PrimFunc."""
+"""Scheduled programs for the tests of code generation, written by hand on purpose: they don't
+change with the design space. Every function returns a scheduled PrimFunc."""
 
 from __future__ import annotations
 
 from tvm import te, tirx
 from tvm.s_tir import Schedule
+
+from atim.target import ANNOTATE_MULTIPLY, MULTIPLY_STEPS
 
 WRAM = "local.wram"
 
@@ -21,7 +23,7 @@ def va(
     s = Schedule(va_func(n, dtype))
     block = s.get_sblock("C")
     (i,) = s.get_loops(block)
-    d, t, o, v, u = s.split(i, factors=[dpus, tasklets, None, tile // unroll, unroll])
+    d, t, o, _, u = s.split(i, factors=[dpus, tasklets, None, tile // unroll, unroll])
     s.bind(d, "blockIdx.x")
     s.bind(t, "threadIdx.x")
     for k in range(2):
@@ -48,6 +50,7 @@ def mtv_rows(
     rows: int = 2,
     tile: int = 8,
     dtype: str = "int32",
+    multiply_steps: bool = False,
 ) -> tirx.PrimFunc:
     """Rows over DPUs and tasklets, `rows` at a time with their sums in registers."""
     s = Schedule(mtv_func(m, k, dtype))
@@ -64,6 +67,8 @@ def mtv_rows(
     s.reverse_compute_at(w, t)
     s.compute_at(a, ko)
     s.compute_at(x, ko)
+    if multiply_steps:
+        s.annotate(block, ANNOTATE_MULTIPLY, MULTIPLY_STEPS)
     s.decompose_reduction(block, ko)
     s.unroll(lane)
     return s.mod["main"]
@@ -113,11 +118,11 @@ def red(
     s = Schedule(red_func(n, dtype))
     final = s.get_sblock("y")
     _, k = s.get_loops(final)
-    d, t, ko, ki = s.split(k, factors=[dpus, tasklets, None, tile])
+    d, t, _, _ = s.split(k, factors=[dpus, tasklets, None, tile])
     partial = s.rfactor(s.fuse(d, t), factor_axis=0)
     d, t = s.split(s.get_loops(final)[1], factors=[dpus, tasklets])
     of_dpu = s.rfactor(d, factor_axis=0)
-    _, fused, ko, ki = s.get_loops(partial)
+    _, fused, ko, _ = s.get_loops(partial)
     bx, tx = s.split(fused, factors=[dpus, tasklets])
     s.bind(bx, "blockIdx.x")
     s.set_scope(partial, 0, "shared.wram")
@@ -144,7 +149,8 @@ def transposed_copy(m: int = 8, n: int = 8, dtype: str = "int32") -> tirx.PrimFu
 
 
 def mtv_rfactor_miscompiled(m: int, k: int) -> tirx.PrimFunc:
-    """The order that makes TVM drop the row predicate of the host nest: rows split before rfactor."""
+    """The order that makes TVM drop the row predicate of the host nest: rows split before
+    rfactor."""
     s = Schedule(mtv_func(m, k))
     final = s.get_sblock("y")
     i, r = s.get_loops(final)
@@ -164,8 +170,8 @@ def mtv_rfactor_miscompiled(m: int, k: int) -> tirx.PrimFunc:
 
 
 def red_compute_at_miscompiled(n: int) -> tirx.PrimFunc:
-    """sum(A + 1) in the order that makes TVM drop the reduction's predicate: compute_at of a predicated
-    rfactor block."""
+    """sum(A + 1) in the order that makes TVM drop the reduction's predicate: compute_at of a
+    predicated rfactor block."""
     a, axis = te.placeholder((n,), "int64", "A"), te.reduce_axis((0, n), "k")
     y = te.compute((1,), lambda i: te.sum(a[axis] + tirx.IntImm("int64", 1), axis=axis), "y")
     s = Schedule(te.create_prim_func([a, y]))
@@ -185,4 +191,3 @@ def red_compute_at_miscompiled(n: int) -> tirx.PrimFunc:
     s.reverse_compute_at(s.cache_write(of_dpu, 0, WRAM), s.get_loops(of_dpu)[1])
     s.decompose_reduction(partial, loops[-2])
     return s.mod["main"]
-

@@ -74,7 +74,7 @@ def test_two_kernels_are_refused():
 
 def test_a_host_loop_around_the_grid_is_refused():
     s = Schedule(programs.va_func(64))
-    o, d = s.split(s.get_loops(s.get_sblock("C"))[0], [4, None])
+    _, d = s.split(s.get_loops(s.get_sblock("C"))[0], [4, None])
     s.bind(d, "blockIdx.x")
     with pytest.raises(ScheduleError, match="loop i_0 lies outside the blockIdx loops"):
         split(s.mod["main"])

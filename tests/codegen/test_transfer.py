@@ -62,7 +62,7 @@ def test_grid_words_are_padded_to_8_bytes():
 
 @T.prim_func(s_tir=True)
 def everyone_writes(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
-    for d in T.thread_binding(4, thread="blockIdx.x"):
+    for _ in T.thread_binding(4, thread="blockIdx.x"):
         for i in range(8):
             with T.sblock("C"):
                 v = T.axis.spatial(8, i)

@@ -1,0 +1,203 @@
+/* Host side of A, x -> y: slices for the DPUs, and the work that stays here. */
+#include <math.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Runs work(context, begin, end) over [0, count), cut into one range for each thread. */
+typedef void work_fn(void *context, int64_t begin, int64_t end);
+
+struct range {
+    work_fn *work;
+    void *context;
+    int64_t begin, end;
+};
+
+static void *run_range(void *argument) {
+    const struct range *range = argument;
+    range->work(range->context, range->begin, range->end);
+    return NULL;
+}
+
+enum { MAX_THREADS = 64 };
+
+static void fork_join(work_fn *work, void *context, int64_t count, uint32_t threads) {
+    pthread_t handles[MAX_THREADS];
+    struct range ranges[MAX_THREADS];
+    bool started[MAX_THREADS];
+    int64_t parts = threads < MAX_THREADS ? threads : MAX_THREADS;
+    parts = parts < count ? parts : count;
+    for (int64_t i = 0; i < parts; i++) {
+        ranges[i] = (struct range){work, context, count * i / parts, count * (i + 1) / parts};
+        /* the last range, and any that gets no thread, runs here */
+        started[i] = i + 1 < parts && pthread_create(&handles[i], NULL, run_range, &ranges[i]) == 0;
+        if (!started[i]) {
+            run_range(&ranges[i]);
+        }
+    }
+    for (int64_t i = 0; i < parts; i++) {
+        if (started[i]) {
+            pthread_join(handles[i], NULL);
+        }
+    }
+}
+
+enum { MAX_AXES = 2, GRID_AXES = 2 };
+
+static const int64_t grid[GRID_AXES] = {16, 4};
+
+/* One DPU's box of a tensor: see struct fields; sizes in elements unless they say bytes. */
+struct tile {
+    int axes;
+    int64_t item_bytes, slice_bytes;
+    int64_t shape[MAX_AXES];            /* of the tensor */
+    int64_t extent[MAX_AXES];           /* of the box */
+    int64_t padded[MAX_AXES];           /* of the array in MRAM */
+    int64_t base[MAX_AXES];             /* the box begins at base + coeffs * grid index */
+    int64_t coeffs[MAX_AXES][GRID_AXES];
+};
+
+struct move {
+    const struct tile *tile;
+    char *tensor, *slices;
+    const uint32_t *dpus;
+};
+
+/* Where the DPU's box begins, and what of it lies inside the tensor; false if nothing does. */
+static bool find_box(const struct tile *tile, uint32_t dpu, int64_t *start, int64_t *low,
+                     int64_t *high) {
+    int64_t index[GRID_AXES];
+    bool some = true;
+    for (int j = GRID_AXES - 1; j >= 0; j--) {
+        index[j] = dpu % grid[j];
+        dpu /= (uint32_t)grid[j];
+    }
+    for (int a = 0; a < tile->axes; a++) {
+        start[a] = tile->base[a];
+        for (int j = 0; j < GRID_AXES; j++) {
+            start[a] += tile->coeffs[a][j] * index[j];
+        }
+        low[a] = start[a] > 0 ? start[a] : 0;
+        high[a] = start[a] + tile->extent[a];
+        high[a] = high[a] < tile->shape[a] ? high[a] : tile->shape[a];
+        some = some && low[a] < high[a];
+    }
+    return some;
+}
+
+/* Copies the clipped box between tensor and slice, one run of the last axis at a time. */
+static void move_box(const struct move *move, char *slice, uint32_t dpu, bool pack) {
+    const struct tile *tile = move->tile;
+    const int last = tile->axes - 1;
+    int64_t start[MAX_AXES], low[MAX_AXES], high[MAX_AXES], at[MAX_AXES];
+    if (!find_box(tile, dpu, start, low, high)) {
+        return;
+    }
+    memcpy(at, low, sizeof at);
+    const size_t run_bytes = (size_t)((high[last] - low[last]) * tile->item_bytes);
+    for (;;) {
+        int64_t outside = 0, inside = 0;
+        for (int a = 0; a <= last; a++) {
+            outside = outside * tile->shape[a] + at[a];
+            inside = inside * tile->padded[a] + at[a] - start[a];
+        }
+        char *host = move->tensor + outside * tile->item_bytes;
+        char *mram = slice + inside * tile->item_bytes;
+        memcpy(pack ? mram : host, pack ? host : mram, run_bytes);
+        int a = last - 1;
+        while (a >= 0 && ++at[a] == high[a]) {
+            at[a] = low[a];
+            a--;
+        }
+        if (a < 0) {
+            return;
+        }
+    }
+}
+
+static void pack_range(void *context, int64_t begin, int64_t end) {
+    const struct move *move = context;
+    for (int64_t i = begin; i < end; i++) {
+        char *slice = move->slices + i * move->tile->slice_bytes;
+        memset(slice, 0, (size_t)move->tile->slice_bytes);
+        move_box(move, slice, move->dpus[i], true);
+    }
+}
+
+static void unpack_range(void *context, int64_t begin, int64_t end) {
+    const struct move *move = context;
+    for (int64_t i = begin; i < end; i++) {
+        move_box(move, move->slices + i * move->tile->slice_bytes, move->dpus[i], false);
+    }
+}
+
+static const struct tile A_tile = {
+    .axes = 2,
+    .item_bytes = 4,
+    .slice_bytes = 67584,
+    .shape = {1000, 777},
+    .extent = {66, 256},
+    .padded = {66, 256},
+    .base = {0, 0},
+    .coeffs = {{66, 0}, {0, 256}},
+};
+
+void pack_A(const void *tensor, void *slices, const uint32_t *dpus, uint32_t count,
+            uint32_t threads) {
+    struct move move = {&A_tile, (char *)(uintptr_t)tensor, slices, dpus};
+    fork_join(pack_range, &move, count, threads);
+}
+
+static const struct tile x_tile = {
+    .axes = 1,
+    .item_bytes = 4,
+    .slice_bytes = 1024,
+    .shape = {777},
+    .extent = {256},
+    .padded = {256},
+    .base = {0},
+    .coeffs = {{0, 256}},
+};
+
+void pack_x(const void *tensor, void *slices, const uint32_t *dpus, uint32_t count,
+            uint32_t threads) {
+    struct move move = {&x_tile, (char *)(uintptr_t)tensor, slices, dpus};
+    fork_join(pack_range, &move, count, threads);
+}
+
+static const struct tile y_rf_tile = {
+    .axes = 2,
+    .item_bytes = 4,
+    .slice_bytes = 264,
+    .shape = {4, 1000},
+    .extent = {1, 66},
+    .padded = {1, 66},
+    .base = {0, 0},
+    .coeffs = {{0, 1}, {66, 0}},
+};
+
+void unpack_y_rf(void *tensor, const void *slices, const uint32_t *dpus, uint32_t count,
+              uint32_t threads) {
+    struct move move = {&y_rf_tile, tensor, (char *)(uintptr_t)slices, dpus};
+    fork_join(unpack_range, &move, count, threads);
+}
+
+static void finish_0(void *context, int64_t begin, int64_t end) {
+    void *const *tensors = context;
+    float *restrict y = tensors[0];
+    const float (*restrict y_rf)[1000] = tensors[1];
+    for (int64_t i_0 = begin; i_0 < end; i_0++) {
+        for (int64_t i_1 = 0; i_1 < 125; i_1++) {
+            y[i_0 * 125 + i_1] = 0.0f;
+            for (int64_t k_0 = 0; k_0 < 4; k_0++) {
+                y[i_0 * 125 + i_1] += y_rf[k_0][i_0 * 125 + i_1];
+            }
+        }
+    }
+}
+
+void finish(void *const *tensors, uint32_t threads) {
+    fork_join(finish_0, (void *)tensors, 8, threads);
+}
