@@ -12,6 +12,7 @@ import numpy as np
 
 from atim.schedules.program import Operand
 from atim.schedules.shapes import (
+    REGISTER_ROWS,
     VECTOR_BLOCK,
     VECTOR_RESIDENT,
     VECTOR_ROW,
@@ -64,7 +65,8 @@ def copies_of(sketch: Sketch, shape: Shape, columns: Columns) -> list[Copy]:
         for operand in sketch.epilogue.inputs:
             copies.append(_copy(shape, operand, False, extents, turns, ones * 0))
         sums = _copy(shape, sketch.program.output, False, extents, ones * 0, ones * 0)
-        held = np.where(place == VECTOR_BLOCK, sums.wram, 0)
+        in_wram = (place == VECTOR_BLOCK) | (shape.block > REGISTER_ROWS)
+        held = np.where(in_wram, sums.wram, 0)
         copies.append(replace(sums, wram=held, mram=ones * 0))
     copies.append(_copy(shape, sketch.output, True, extents, turns, ones * 0))
     return copies

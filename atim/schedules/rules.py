@@ -18,7 +18,14 @@ from tvm.s_tir import Schedule
 
 from atim.errors import ScheduleError
 from atim.schedules.program import Operand
-from atim.schedules.shapes import VECTOR_BLOCK, VECTOR_RESIDENT, Sizes, shared_chunks, sizes_of
+from atim.schedules.shapes import (
+    REGISTER_ROWS,
+    VECTOR_BLOCK,
+    VECTOR_RESIDENT,
+    Sizes,
+    shared_chunks,
+    sizes_of,
+)
 from atim.schedules.sketch import Sketch
 from atim.target import SCOPE_REGISTERS, SCOPE_SHARED, SCOPE_TASKLET
 
@@ -103,7 +110,8 @@ def _kernel(
     """grid > tasklet > other spatial axes > row groups > tiles of the reduction > unrolled body.
 
     `reduction` ends with (tile step, element of the tile). With the vector kept for all rows of a
-    tasklet, tiles lie outside of the row groups and the sums wait in WRAM.
+    tasklet, tiles lie outside of the row groups and the sums wait in WRAM, as do those of a wide
+    block of rows, whose loop runs innermost along contiguous memory.
     """
     row, tile = sketch.roles.row, sketch.roles.tile
     grid, inner = _split_grid(s, sketch, sizes, spatial)
@@ -112,10 +120,11 @@ def _kernel(
     task, group, lane = s.split(inner[row], [sizes.tasklets, groups, sizes.block])
     others = [loop for axis, loop in inner.items() if axis != row]
     *serial, step, element = reduction
-    turn, copy = s.split(element, [None, sizes.unroll])
-    held = place == VECTOR_BLOCK
+    held, wide = place == VECTOR_BLOCK, sizes.block > REGISTER_ROWS
+    turn, copy = s.split(lane if wide else element, [None, sizes.unroll])
+    body = [element, turn, copy] if wide else [turn, copy, lane]
     order = [*serial, step, group] if held else [group, *serial, step]
-    s.reorder(*grid, task, *others, *order, turn, copy, lane)
+    s.reorder(*grid, task, *others, *order, *body)
     _bind(s, grid, task)
     share_at = others[-1] if others else task
     reads = []
@@ -123,7 +132,8 @@ def _kernel(
         shared = place == VECTOR_RESIDENT and not operand.uses(row)
         scope = SCOPE_SHARED if shared else SCOPE_TASKLET
         reads.append((operand, shared, _cache_read(s, block, index, scope)))
-    _write_back(s, sketch, block, share_at if held else group, share_at, fuse=not pieces)
+    sums_at = share_at if held or wide else group
+    _write_back(s, sketch, block, sums_at, share_at, fuse=not pieces)
     for operand, shared, read in reads:
         if shared:
             s.compute_at(read, grid[-1])
@@ -133,8 +143,8 @@ def _kernel(
         else:
             s.compute_at(read, group if held and operand.uses(row) else step)
     s.decompose_reduction(block, serial[0] if serial else step)
-    s.unroll(copy)
-    s.unroll(lane)
+    for loop in body[1:] if not wide else [copy]:
+        s.unroll(loop)
 
 
 def _write_back(

@@ -20,6 +20,7 @@ from atim.schedules.sketch import Column, Columns, Sketch
 from atim.target import DMA_ALIGN_BYTES, DMA_MAX_BYTES
 
 __all__ = [
+    "REGISTER_ROWS",
     "SWITCHES",
     "VECTOR_BLOCK",
     "VECTOR_RESIDENT",
@@ -38,6 +39,9 @@ __all__ = [
 # where operands that don't depend on the row axis are kept: the values of decision "vector"
 VECTOR_ROW, VECTOR_BLOCK, VECTOR_RESIDENT = 0, 1, 2
 
+# rows whose sums fit in registers; more are a wide block: sums in WRAM, the row loop innermost
+REGISTER_ROWS = 8
+
 # decisions that may be 0, with their largest value
 SWITCHES = {"vector": VECTOR_RESIDENT, "even": 1, "cyclic": 1}
 
@@ -52,7 +56,8 @@ class Shape:
     task      elements per tasklet, unclipped
     tile      elements at the level where operands are copied to WRAM
     tasklets  tasklets used;  block: rows handled together;  steps: tiles per row (or per tasklet)
-    unroll    copies of the innermost body along the tile;  host: host threads
+    unroll    copies of the innermost body along the tile, or along the rows of a wide block
+    host      host threads
     """
 
     grid: list[Column]
@@ -252,8 +257,10 @@ def _cut_reduction(sketch: Sketch, shape: Shape, columns: Columns) -> None:
         span = ceil_div(whole, columns["pieces"])
         shape.dpu[piece] = shape.reach[piece] = shape.task[piece] = span
         shape.grid[piece] = ceil_div(whole, span)
-    unroll = _not_beyond(columns["unroll"], share)
-    grain = np.lcm(unroll, step)
+    _, block = _row_block(sketch, shape, columns)
+    wide = block > REGISTER_ROWS
+    unroll = _not_beyond(columns["unroll"], np.where(wide, block, share))
+    grain = np.lcm(np.where(wide, 1, unroll), step)
     fitted = round_up(ceil_div(share, ceil_div(share, columns["tile"])), grain)
     size = np.where(even, fitted, round_up(columns["tile"], grain))
     steps = ceil_div(share, size)
@@ -265,12 +272,20 @@ def _cut_reduction(sketch: Sketch, shape: Shape, columns: Columns) -> None:
         shape.grid[tile] = ceil_div(extent, span)
 
 
+def _row_block(sketch: Sketch, shape: Shape, columns: Columns) -> tuple[Column, Column]:
+    """(rows of a DPU before rounding, rows handled together); to be called before the rows are
+    cut."""
+    row = sketch.roles.row
+    share = ceil_div(shape.dpu[row], _dpus(sketch, row, columns))
+    step = alignment(sketch, row)
+    return share, _not_beyond(columns["row_block"], round_up(share, step))
+
+
 def _cut_rows(sketch: Sketch, shape: Shape, columns: Columns) -> None:
     """The last spatial axis: DPUs x tasklets x row groups x rows handled together."""
     row = sketch.roles.row
     extent, step = shape.dpu[row], alignment(sketch, row)
-    share = ceil_div(extent, _dpus(sketch, row, columns))
-    block = _not_beyond(columns["row_block"], share)
+    share, block = _row_block(sketch, shape, columns)
     grain = np.lcm(block, step)
     per_task = round_up(ceil_div(share, columns["tasklets"]), grain)
     tasklets = ceil_div(share, per_task)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 from tvm import tirx
 
 from atim.errors import UnsupportedError, UsageError
 from atim.schedules.program import Operand, Program, analyse
 from atim.schedules.sketch import Decision, Roles, Sketch
-from atim.target import Target
+from atim.target import DMA_ALIGN_BYTES, Target
 
 __all__ = ["design_space", "sketches_of"]
 
@@ -16,6 +18,7 @@ MAX_GRID_AXES = 3
 FEW_ROWS = 96
 TASKLETS = (1, 2, 3, 4, 6, 8, 10, 11, 12, 14, 16, 18, 20, 21, 22, 24)
 ROW_BLOCKS = (1, 2, 4)
+WIDE_ROW_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128)
 UNROLLS = (1, 2, 4, 8, 16, 32, 64)
 HOST_THREADS = (1, 2, 4, 8, 16, 32)
 _ODD_PARTS = (1, 3, 5, 7)
@@ -48,17 +51,16 @@ def sketches_of(program: Program, target: Target, resident: tuple[str, ...] = ()
     sketches = [_rows(program, target, resident)]
     if program.results > 1:
         sketches.append(_rows_split(program, target, resident))
-    few = program.axes[program.spatial[-1]].extent <= FEW_ROWS
+    few = program.axes[_row_axis(program)].extent <= FEW_ROWS
     if few and _contiguous_in_tile(program):
         sketches.append(_reduce(program, target, resident))
     return sketches
 
 
 def _elementwise(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch:
-    roles = Roles(
-        program.spatial[-1], program.spatial[-1], None, _grid_axes(program, MAX_GRID_AXES)
-    )
-    row = program.axes[program.spatial[-1]]
+    row_axis = _row_axis(program)
+    roles = Roles(row_axis, row_axis, None, _grid_axes(program, MAX_GRID_AXES))
+    row = program.axes[row_axis]
     widest = max(o.item_bytes for o in (*program.inputs, program.output))
     decisions = (
         *_dpu_decisions(program, roles, target),
@@ -72,9 +74,7 @@ def _elementwise(program: Program, target: Target, resident: tuple[str, ...]) ->
 
 
 def _rows(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch:
-    roles = Roles(
-        program.spatial[-1], _tile_axis(program), None, _grid_axes(program, MAX_GRID_AXES)
-    )
+    roles = Roles(_row_axis(program), _tile_axis(program), None, _grid_axes(program, MAX_GRID_AXES))
     decisions = (*_dpu_decisions(program, roles, target), *_row_decisions(program, roles, target))
     return Sketch("rows", program, roles, decisions, False, target, resident)
 
@@ -82,7 +82,7 @@ def _rows(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch
 def _rows_split(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch:
     piece = max(program.reduction, key=lambda axis: program.axes[axis].extent)
     roles = Roles(
-        program.spatial[-1], _tile_axis(program), piece, _grid_axes(program, MAX_GRID_AXES - 1)
+        _row_axis(program), _tile_axis(program), piece, _grid_axes(program, MAX_GRID_AXES - 1)
     )
     pieces = tuple(p for p in counts(program.axes[piece].extent, target.dpus) if p > 1) or (1,)
     decisions = (
@@ -97,7 +97,7 @@ def _rows_split(program: Program, target: Target, resident: tuple[str, ...]) -> 
 def _reduce(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch:
     tile = _tile_axis(program)
     grid = tuple(a for a in _grid_axes(program, MAX_GRID_AXES - 1) if program.axes[a].extent > 1)
-    roles = Roles(program.spatial[-1], tile, tile, grid)
+    roles = Roles(_row_axis(program), tile, tile, grid)
     extent = program.axes[tile].extent
     decisions = (
         *_dpu_decisions(program, roles, target),
@@ -117,12 +117,25 @@ def _row_decisions(program: Program, roles: Roles, target: Target) -> tuple[Deci
     vectors = [o for o in program.inputs if not o.uses(roles.row)]
     return (
         Decision("tasklets", _tasklets(target)),
-        Decision("row_block", ROW_BLOCKS),
+        Decision("row_block", _row_blocks(program, roles)),
         Decision("tile", _tiles(program.axes[roles.tile].extent, widest)),
         Decision("vector", (0, 1, 2) if vectors else (0,)),
         Decision("unroll", UNROLLS),
         Decision("even", (1,)),
     )
+
+
+def _row_blocks(program: Program, roles: Roles) -> tuple[int, ...]:
+    """Rows handled together: whole 8-byte words where rows are what is contiguous in an operand of
+    the inner loop, and then also more of them than there are registers."""
+    steps = [
+        DMA_ALIGN_BYTES // gcd(DMA_ALIGN_BYTES, operand.innermost(roles.row) * operand.item_bytes)
+        for operand in program.inputs
+        if operand.uses(roles.tile) and operand.innermost(roles.row)
+    ]
+    if not steps or program.axes[roles.row].extent == 1:
+        return ROW_BLOCKS
+    return tuple(block for block in WIDE_ROW_BLOCKS if block % max(steps) == 0)
 
 
 def _dpu_decisions(program: Program, roles: Roles, target: Target) -> tuple[Decision, ...]:
@@ -161,6 +174,12 @@ def _grid_axes(program: Program, limit: int) -> tuple[int, ...]:
     """The longest spatial axes, in program order, as many as the grid has dimensions."""
     ranked = sorted(program.spatial, key=lambda axis: -program.axes[axis].extent)
     return tuple(sorted(ranked[:limit]))
+
+
+def _row_axis(program: Program) -> int:
+    """The last spatial axis, unless it is 1 long: then the one before is contiguous."""
+    long = [axis for axis in program.spatial if program.axes[axis].extent > 1]
+    return long[-1] if long else program.spatial[-1]
 
 
 def _contiguous_in_tile(program: Program) -> bool:

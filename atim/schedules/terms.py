@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from atim.schedules.memory import Copy, copies_of
 from atim.schedules.program import Operand
-from atim.schedules.shapes import Shape, shape_of
+from atim.schedules.shapes import REGISTER_ROWS, Shape, shape_of
 from atim.schedules.sketch import Column, Sketch
 from atim.target import WRAM_RESERVE_BYTES
 
@@ -177,10 +177,11 @@ def _compute(
     arithmetic = sum(n * _slots(op, dtype) for op, dtype, n in program.operations)
     each = [_access_slots(o) for o in program.inputs if o.uses(row)]
     once = [_access_slots(o) for o in program.inputs if not o.uses(row)]
-    lanes = shape.unroll * shape.block
+    wide = shape.block > REGISTER_ROWS
+    lanes = np.where(wide, shape.unroll, shape.unroll * shape.block)
     body = arithmetic + sum(each) + sum(once) / shape.block + _SLOTS_PER_LOOP / lanes
-    if not program.reduction:
-        body = body + _access_slots(program.output)
+    sums = _access_slots(program.output)
+    body = body + (np.where(wide, 2 * sums, 0) if program.reduction else sums)
     dmas = sum((c.dmas for c in copies), np.zeros_like(lanes))
     groups = shape.task[row] // shape.block
     steps = work / np.maximum(shape.tile[sketch.roles.tile] * shape.block, 1)

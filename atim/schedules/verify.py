@@ -22,7 +22,7 @@ from atim.target import MRAM_RESERVE_BYTES, Target
 
 __all__ = ["REASONS", "Reason", "check", "explain"]
 
-MAX_ROW_BLOCK = 8
+MAX_ROW_BLOCK = 256
 MAX_HOST_THREADS = 256
 
 

@@ -160,7 +160,7 @@ def test_checks_tens_of_thousands_a_second(rng: np.random.Generator) -> None:
 LIMITS = [
     ({"dpus_i": 128, "pieces": 32}, "DPUs: 4,096 needed, limit 2,048 (dpus_i 128, pieces 32)"),
     ({"tasklets": 25}, "tasklets: 25 needed, limit 24 (tasklets 25)"),
-    ({"row_block": 16}, "row block: 16 rows needed, limit 8 (row_block 16)"),
+    ({"dpus_i": 1, "row_block": 512}, "row block: 512 rows needed, limit 256 (row_block 512)"),
     ({"host_threads": 999}, "host threads: 999 needed, limit 256 (host_threads 999)"),
     (
         {"tile": 2048, "pieces": 2},
