@@ -58,11 +58,11 @@ def every_form(rng: Random, chunk: int = 60) -> list[list[Insn]]:
     return out
 
 
-def _memory(rng: Random) -> Insn:
+def _memory(rng: Random, sharing: float) -> Insn:
     """A load or store in the 512 bytes all tasklets share, or in the tasklet's own."""
     op = rng.choice(_LOADS + _STORES)
     size = _SIZE[op[1]]
-    base = rng.choice(["zero", BASE])
+    base = "zero" if rng.random() < sharing else BASE
     offset = rng.randrange(0, 512, size)
     big = rng.random() < 0.2 and "_id" not in op
     if op[0] == "l":
@@ -103,14 +103,14 @@ def _shared(rng: Random) -> Insn:
     return Insn("time", ["r3"])
 
 
-def _body(rng: Random, length: int, threads: bool) -> list[Insn]:
+def _body(rng: Random, length: int, threads: bool, sharing: float) -> list[Insn]:
     out: list[Insn] = []
     while len(out) < length:
         what = rng.random()
         if what < 0.62:
             out.append(_plain(rng))
         elif what < 0.86:
-            out.append(_memory(rng))
+            out.append(_memory(rng, sharing))
         elif what < 0.90:
             out += _dma(rng)
         elif what < 0.94 and threads:
@@ -133,12 +133,15 @@ def _aim(insns: list[Insn], rng: Random, first: int, last: int) -> None:
             insn.target = min(last, pc + rng.choice([1, 2, 3, 5]))
 
 
-def random_program(rng: Random, tasklets: int) -> list[Insn]:
-    """A program that boots `tasklets` tasklets; each runs a few counted loops of random code."""
+def random_program(rng: Random, tasklets: int, sharing: float = 0.5) -> list[Insn]:
+    """A program that boots `tasklets` tasklets; each runs a few counted loops of random code.
+
+    `sharing` is the part of the loads and stores that go to memory all tasklets use.
+    """
     insns = [
         Insn("jgeu", ["id", tasklets - 1], None, 2),
         Insn("boot", ["id", 1]),
-        Insn("lsl", [BASE, "id8", 7]),
+        Insn("lsl", [BASE, "id8", 6]),
         Insn("add", [BASE, BASE, 512]),
     ]
     for number in range(0, 18, 2):
@@ -146,7 +149,7 @@ def random_program(rng: Random, tasklets: int) -> list[Insn]:
     for _ in range(rng.randint(1, 3)):
         insns.append(Insn("move", [COUNTER, rng.randint(1, 6)]))
         first = len(insns)
-        insns += _body(rng, rng.randint(4, 24), tasklets > 1)
+        insns += _body(rng, rng.randint(4, 24), tasklets > 1, sharing)
         _aim(insns, rng, first, len(insns))
         insns.append(Insn("add", [COUNTER, COUNTER, -1], "nz", first))
     end = len(insns)

@@ -31,6 +31,11 @@ bool is_valid(const Row& row) {
   return row.rd == kZero || (writes_pair(row) ? is_pair(row.rd) : row.rd < 24);
 }
 
+bool is_pure(Kind kind) {
+  return kind == Kind::ALU || kind == Kind::UNARY || kind == Kind::SHADD || kind == Kind::STEP ||
+         kind == Kind::PAIR || kind == Kind::CALL;
+}
+
 bool tests_flags_only(uint8_t cc) {
   return (cc >= CC_false && cc <= CC_mi) || (cc >= CC_ov && cc <= CC_nc) ||
          (cc >= CC_ltu && cc <= CC_xgtu);
@@ -102,6 +107,7 @@ Decoded decode(const Row& row) {
       break;
     default: break;
   }
+  if (d.handler == kGeneral && is_pure(kOpKinds[op])) d.handler = kPure;
   return d;
 }
 
@@ -130,6 +136,7 @@ void Code::load(uint32_t index, const Row* program, uint32_t count) {
     rows[index + i] = row;
     decoded[index + i] = decode(row);
   }
+  // Whatever stands at 0: execute() brings the counter back.
   decoded[kIramInstructions].handler = kGeneral;
   mark_ends();
 }

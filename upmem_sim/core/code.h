@@ -9,7 +9,7 @@
 
 namespace upmem {
 
-// Forms that the fast loop has a handler for; every other row is GENERAL and runs in execute().
+// Forms that the fast loop has a handler for; every other row is general and runs in execute().
 // A handler number is op * kForms + form.
 enum Form : uint8_t {
   RR,       // rd = ra op rb
@@ -27,6 +27,7 @@ enum Form : uint8_t {
 };
 inline constexpr uint32_t kForms = 16;
 inline constexpr uint16_t kGeneral = OP_COUNT * kForms;
+inline constexpr uint16_t kPure = kGeneral + 1;  // general, but touches registers only
 
 constexpr uint16_t handler(Op op, Form form) { return static_cast<uint16_t>(op * kForms + form); }
 

@@ -111,23 +111,6 @@ void move_pair(Step& s) {
   go_on(s, s.row.cc == CC_true);
 }
 
-uint32_t access_bytes(Op op) {
-  switch (op) {
-    case OP_lbs:
-    case OP_lbu:
-    case OP_sb:
-    case OP_sb_id: return 1;
-    case OP_lhs:
-    case OP_lhu:
-    case OP_sh:
-    case OP_sh_id: return 2;
-    case OP_ld:
-    case OP_sd:
-    case OP_sd_id: return 8;
-    default: return 4;
-  }
-}
-
 uint32_t checked_address(const Step& s, uint32_t bytes) {
   const uint32_t address = s.t.r[s.row.ra] + static_cast<uint32_t>(s.row.off);
   if (uint64_t{address} + bytes > s.m.params.wram_bytes)

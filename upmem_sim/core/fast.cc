@@ -1,194 +1,286 @@
-// The fast loop: the cycles of the plain loop, for runs without options.
+// The run-ahead loop: what a tasklet does and when it issues are settled apart.
 //
-// Tasklets that may issue soon stand in `ready`, in order of number; those asleep or in a DMA
-// transfer do not, and `horizon` is the first cycle in which one of these comes back. While at
-// least 11 stand there, each cycle simply takes the next. Every instruction executes in the cycle
-// in which it issues, one after the other, so what one tasklet stores the others load in order.
+// A tasklet whose turn it is executes at one go up to the next instruction that other tasklets, the
+// DMA engine or the clock can see (an event), at most kQuantum instructions. The cycles in which
+// these issue follow from the rules alone: while nothing happens, each tasklet issues once a round,
+// and rounds are counted, not walked. An event executes in its own cycle.
+//
+// This gives what the interleaved order gives as long as no tasklet reads or writes a word that
+// another one, ahead at the same time, has written (or read). Ahead watches every access: one that
+// would break this waits for its own cycle, as an event does. If the other tasklet is still ahead
+// then, all are taken back to what they have issued, and the interleaved loop goes on for a while.
 #include <algorithm>
-#include <bit>
+#include <memory>
 
+#include "ahead.h"
 #include "handlers.h"
 #include "machine.h"
+#include "queue.h"
 
 namespace upmem {
 namespace {
 
 using namespace fast;
 
-struct Pick {
-  uint64_t cycle;
-  uint32_t position;
-  bool found;
-};
+constexpr uint64_t kFirstRefuge = 1 << 10;  // cycles to interleave after a conflict
+constexpr uint64_t kLastRefuge = 1 << 20;   // doubled each time, up to this
 
-struct Queue {
-  Tasklet* ready[kMaxTasklets];
-  Tasklet nobody;  // stands there alone when all wait, never ready
-  uint32_t count = 0, next = 0;
-  uint64_t horizon = 0;
-  bool in_order = false;  // by `ready`, and will stay so: see settle_order()
-
-  Queue() { nobody.ready = ~0ull; }
-
-  // The tasklets that can issue within one distance of `cycle`, the one after `last` first.
-  [[gnu::noinline]] void rebuild(Machine& m, uint64_t cycle, uint64_t until) {
-    count = next = 0;
-    in_order = false;
-    horizon = until;
-    const uint64_t near = cycle + m.params.issue_distance_cycles;
-    for (uint32_t left = m.running; left; left &= left - 1) {
-      const auto t = static_cast<uint32_t>(std::countr_zero(left));
-      if (m.tasklets[t].ready > near) {
-        horizon = std::min(horizon, m.tasklets[t].ready);
-        continue;
-      }
-      if (t <= m.last) ++next;
-      ready[count++] = &m.tasklets[t];
-    }
-    if (next >= count) next = 0;
-    if (count == 0) ready[0] = &nobody;
-  }
-
-  // The first in turn that may issue in `cycle`; without one, the cycle of the next event.
-  [[gnu::noinline]] Pick pick(uint32_t from, uint64_t cycle, uint64_t distance) {
-    uint64_t soonest = ~0ull;
-    for (uint32_t k = 0, j = from; k < count; ++k) {
-      if (ready[j]->ready <= cycle) return {cycle, j, true};
-      soonest = std::min(soonest, ready[j]->ready);
-      if (++j == count) j = 0;
-    }
-    if (settle_order(distance)) from = 0;
-    return {std::min(soonest, horizon), from, false};
-  }
-
-  // Nobody may issue now. If all become ready in different cycles within one distance, they issue
-  // in that order and, as each is then ready a distance later, again and again until an event.
-  bool settle_order(uint64_t distance) {
-    if (count == 0) return false;
-    const auto sooner = [](const Tasklet* a, const Tasklet* b) { return a->ready < b->ready; };
-    Tasklet* sorted[kMaxTasklets];
-    std::copy_n(ready, count, sorted);
-    std::sort(sorted, sorted + count, sooner);
-    for (uint32_t i = 1; i < count; ++i)
-      if (sorted[i]->ready == sorted[i - 1]->ready) return false;
-    if (sorted[count - 1]->ready - sorted[0]->ready >= distance) return false;
-    std::copy_n(sorted, count, ready);
-    return in_order = true;
-  }
-};
-
-// Any form: true if other tasklets, or the order of this one, may have changed.
-bool run_general(Machine& m, Tasklet& t, uint64_t cycle) {
-  const auto self = static_cast<uint32_t>(&t - m.tasklets.data());
-  const uint32_t running = m.running;
-  t.pc %= kIramInstructions;
-  execute(m, self, m.code->rows[t.pc], cycle);
-  return m.running != running || m.iram.count ||
-         t.ready != cycle + m.params.issue_distance_cycles;
+template <Op op>
+[[gnu::always_inline]] inline bool load(Tasklet& t, uint32_t& pc, const Decoded& d,
+                                        const Memory& memory, Ahead& ahead, Ahead::Mark mark) {
+  uint32_t address;
+  if (!locate<op>(t, d, memory, address)) [[unlikely]] return false;
+  if (!ahead.read<access_log(op)>(mark, address)) [[unlikely]] return false;
+  load_from<op>(t, d, memory, address);
+  pc += 1;
+  return true;
 }
 
-#define HANDLE(name, form, call) \
-  case handler(OP_##name, form): done = call; break;
-#define HANDLE_ALU_FORM(name, form) HANDLE(name, form, (alu<OP_##name, form>(*t, d)))
-#define HANDLE_ALU(name)          \
-  HANDLE_ALU_FORM(name, RR)       \
-  HANDLE_ALU_FORM(name, RI)       \
-  HANDLE_ALU_FORM(name, IR)       \
-  HANDLE_ALU_FORM(name, JUMP_RR)  \
-  HANDLE_ALU_FORM(name, JUMP_RI)  \
-  HANDLE_ALU_FORM(name, JNZ_RR)   \
-  HANDLE_ALU_FORM(name, JNZ_RI)   \
-  HANDLE_ALU_FORM(name, SET_RR)   \
-  HANDLE_ALU_FORM(name, SET_RI)   \
-  HANDLE_ALU_FORM(name, WIDE_RR)  \
-  HANDLE_ALU_FORM(name, WIDE_RI)
-#define HANDLE_UNARY(name) HANDLE(name, RR, unary<OP_##name>(*t, d))
-#define HANDLE_SHADD(name) HANDLE(name, RR, shift_add<OP_##name>(*t, d))
-#define HANDLE_STEP(name)                             \
-  HANDLE(name, RR, (step<OP_##name, RR>(*t, d)))      \
-  HANDLE(name, JUMP_RR, (step<OP_##name, JUMP_RR>(*t, d)))
-#define HANDLE_PAIR(name) HANDLE(name, RR, move_pair<OP_##name>(*t, d))
-#define HANDLE_LOAD(name) HANDLE(name, RR, load<OP_##name>(*t, d, memory))
-#define HANDLE_STORE(name)                                      \
-  HANDLE(name, RR, (store<OP_##name, RR>(*t, d, memory)))       \
-  HANDLE(name, RI, (store<OP_##name, RI>(*t, d, memory)))
-#define HANDLE_CALL(name)            \
-  HANDLE(name, RR, call<RR>(*t, d))  \
-  HANDLE(name, RI, call<RI>(*t, d))
-#define HANDLE_ATOMIC(name) HANDLE(name, RR, atomic<OP_##name>(*t, d, m))
-#define HANDLE_NONE(name) HANDLE(name, RR, skip(*t))
-#define HANDLE_STOREID(name)
-#define HANDLE_DMA(name)
-#define HANDLE_THREAD(name)
-#define HANDLE_STOP(name)
-#define HANDLE_TIME(name)
-#define HANDLE_CODE(name)
+template <Op op, Form form>
+[[gnu::always_inline]] inline bool store(Tasklet& t, uint32_t& pc, const Decoded& d,
+                                         const Memory& memory, Ahead& ahead, Ahead::Mark mark) {
+  uint32_t address;
+  if (!locate<op>(t, d, memory, address)) [[unlikely]] return false;
+  if (!ahead.write<access_log(op)>(mark, address)) [[unlikely]] return false;
+  ahead.save(mark, memory.wram, address, access_log(op));
+  store_to<op, form>(t, d, memory, address);
+  pc += 1;
+  return true;
+}
 
-Exit loop(Machine& m, uint64_t until) {
-  const fast::Memory memory{m.wram, static_cast<uint32_t>(m.params.wram_bytes)};
+[[gnu::noinline]] void run_pure(Machine& m, Tasklet& t, uint32_t& pc, uint32_t self) {
+  t.pc = pc;
+  execute(m, self, m.code->rows[pc], 0);
+  pc = t.pc;
+}
+
+#define TASKLET t, pc, d
+#include "dispatch.h"
+#define HANDLE_LOAD(name) HANDLE(name, RR, load<OP_##name>(TASKLET, memory, ahead, mark))
+#define HANDLE_STORE(name)                                                  \
+  HANDLE(name, RR, (store<OP_##name, RR>(TASKLET, memory, ahead, mark)))    \
+  HANDLE(name, RI, (store<OP_##name, RI>(TASKLET, memory, ahead, mark)))
+#define HANDLE_ATOMIC(name)
+
+// Executes up to `limit` instructions before an event; how many.
+uint32_t run_ahead(Machine& m, Ahead& ahead, Tasklet& t, uint32_t self, Ahead::Mark mark,
+                   uint32_t limit) {
+  const Memory memory{m.wram, static_cast<uint32_t>(m.params.wram_bytes)};
   const Decoded* const code = m.code->decoded.data();
-  const uint64_t distance = m.params.issue_distance_cycles;
-  Queue queue;
-  queue.rebuild(m, m.cycle, until);
-  Tasklet* t = &m.tasklets[m.last];
-  uint64_t cycle = m.cycle;
-  uint32_t next = queue.next;
-  for (;;) {
-    if (cycle >= queue.horizon) [[unlikely]] {
-      m.cycle = cycle;
-      m.last = static_cast<uint32_t>(t - m.tasklets.data());
-      if (cycle >= until) return Exit::BUDGET;
-      queue.rebuild(m, cycle, until);
-      next = queue.next;
-    }
-    if (queue.ready[next]->ready > cycle) [[unlikely]] {
-      if (queue.in_order) {
-        cycle = std::min(queue.ready[next]->ready, queue.horizon);
-        continue;
-      }
-      // By value, so that both stay in registers.
-      const Pick pick = queue.pick(next, cycle, distance);
-      next = pick.position;
-      cycle = pick.cycle;
-      if (!pick.found) continue;
-    }
-    t = queue.ready[next];
-    const Decoded& d = code[t->pc];
-    t->ready = cycle + distance;
+  uint32_t pc = t.pc, count = 0;
+  for (; count < limit; ++count) {
+    const Decoded& d = code[pc];
     bool done = false;
     switch (d.handler) {
 #define OP(name, kind, cls, result) HANDLE_##kind(name)
 #include "isa.def"
+      case kPure:
+        run_pure(m, t, pc, self);
+        done = true;
+        break;
       default: break;
     }
-    if (!done) [[unlikely]] {
-      m.cycle = cycle;
-      if (run_general(m, *t, cycle)) {
-        t->issued += 1;
-        cycle += 1;
-        m.last = static_cast<uint32_t>(t - m.tasklets.data());
-        m.cycle = cycle;
-        if (m.iram.count) return Exit::IRAM;
-        if (!m.running) return m.settle();
-        queue.rebuild(m, cycle, until);
-        next = queue.next;
+    if (!done) [[unlikely]] break;
+  }
+  t.pc = pc;
+  return count;
+}
+
+// Executes instructions that have issued once more, after they were taken back.
+void replay(Machine& m, Tasklet& t, uint32_t self, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    t.pc %= kIramInstructions;
+    execute(m, self, m.code->rows[t.pc], 0);
+  }
+}
+
+// Whether the event of `t` may execute in its cycle with the others as far ahead as they are.
+bool may_execute(const Machine& m, Ahead& ahead, const Tasklet& t) {
+  const Row& row = m.code->rows[t.pc % kIramInstructions];
+  if (row.op >= OP_COUNT) return true;
+  const uint32_t ra = t.r[row.ra];
+  switch (kOpKinds[row.op]) {
+    case Kind::LOAD:
+    case Kind::STORE:
+    case Kind::STOREID: {
+      const uint32_t bytes = access_bytes(static_cast<Op>(row.op));
+      const uint32_t address = ra + static_cast<uint32_t>(row.off);
+      if (uint64_t{address} + bytes > m.params.wram_bytes) return true;  // a fault
+      return kOpKinds[row.op] == Kind::LOAD ? ahead.may_read_now(address, bytes)
+                                            : ahead.may_write_now(address, bytes);
+    }
+    case Kind::DMA: {
+      if (row.op == OP_ldmai) return false;  // replaces code that others may have executed
+      const uint32_t bytes = 8 * (1 + ((static_cast<uint32_t>(row.off) + (ra >> 24)) & 0xff));
+      const uint32_t address = ra & 0x00fffff8u;
+      if (uint64_t{address} + bytes > m.params.wram_bytes) return true;
+      return row.op == OP_ldma ? ahead.may_write_now(address, bytes)
+                               : ahead.may_read_now(address, bytes);
+    }
+    case Kind::THREAD: return row.op != OP_clr_run;  // the target stops between two instructions
+    default: return true;
+  }
+}
+
+// Lets whole rounds pass, as many as no tasklet has to execute in and nobody comes back in.
+bool skip_rounds(Ahead& ahead, Queue& queue, uint32_t next, uint64_t& cycle, uint64_t distance,
+                 const Tasklet* base) {
+  const uint32_t count = queue.count;
+  if (!queue.in_order && count < distance) return false;
+  const uint64_t period = queue.in_order ? distance : count;
+  uint64_t rounds = (queue.horizon - cycle) / period;
+  for (uint32_t k = 0, j = next; k < count; ++k) {
+    const Tasklet& t = *queue.ready[j];
+    if (!queue.in_order && t.ready > cycle + k) return false;
+    rounds = std::min<uint64_t>(rounds, t.ahead);
+    if (rounds == 0) return false;
+    if (++j == count) j = 0;
+  }
+  for (uint32_t k = 0, j = next; k < count; ++k) {
+    Tasklet& t = *queue.ready[j];
+    t.ready = queue.in_order ? t.ready + rounds * distance
+                             : cycle + (rounds - 1) * period + k + distance;
+    t.issued += rounds;
+    t.ahead -= static_cast<uint32_t>(rounds);
+    if (!t.ahead) ahead.close(static_cast<uint32_t>(&t - base));
+    if (++j == count) j = 0;
+  }
+  cycle += rounds * period;
+  return true;
+}
+
+// One stretch of running ahead; BUDGET before `until` means that a conflict has been met.
+class Run {
+ public:
+  Run(Machine& machine, Ahead& bookkeeping, uint64_t end)
+      : m_(machine), ahead_(bookkeeping), until_(end), cycle_(machine.cycle) {}
+
+  Exit go() {
+    const uint64_t distance = m_.params.issue_distance_cycles;
+    queue_.rebuild(m_, cycle_, until_);
+    last_ = &m_.tasklets[m_.last];
+    uint32_t until_rounds = 0;  // steps before it is worth looking for whole rounds
+    for (;;) {
+      if (cycle_ >= queue_.horizon) [[unlikely]] {
+        if (cycle_ >= until_) return leave(Exit::BUDGET);
+        rebuild();
+      }
+      Tasklet* t = queue_.ready[queue_.next];
+      if (t->ready > cycle_) {
+        if (queue_.in_order) {
+          cycle_ = std::min(t->ready, queue_.horizon);
+          continue;
+        }
+        const Pick pick = queue_.pick(queue_.next, cycle_, distance);
+        queue_.next = pick.position;
+        cycle_ = pick.cycle;
+        if (!pick.found) continue;
+        t = queue_.ready[queue_.next];
+      }
+      if (t->ahead == 0 && !start_segment(*t)) {
+        if (!may_execute(m_, ahead_, *t)) return leave(Exit::BUDGET);
+        const Exit exit = event(*t);
+        if (exit != Exit::BUDGET) return leave(exit);
         continue;
       }
+      last_ = t;
+      t->ready = cycle_ + distance;
+      t->issued += 1;
+      if (--t->ahead == 0) ahead_.close(index(*t));
+      cycle_ += 1;
+      if (++queue_.next == queue_.count) queue_.next = 0;
+      if (until_rounds-- == 0) {
+        until_rounds = queue_.count;
+        if (cycle_ < queue_.horizon)
+          skip_rounds(ahead_, queue_, queue_.next, cycle_, distance, m_.tasklets.data());
+      }
     }
-    t->issued += 1;
-    cycle += 1;
-    if (++next == queue.count) next = 0;
   }
+
+  // The state as the interleaved loop would have left it before `cycle_`.
+  Exit leave(Exit exit) {
+    ahead_.take_back(m_, replay);
+    m_.cycle = cycle_;
+    m_.last = index(*last_);
+    return exit;
+  }
+
+ private:
+  uint32_t index(const Tasklet& t) const {
+    return static_cast<uint32_t>(&t - m_.tasklets.data());
+  }
+
+  void rebuild() {
+    m_.last = index(*last_);
+    queue_.rebuild(m_, cycle_, until_);
+  }
+
+  bool start_segment(Tasklet& t) {
+    const uint16_t first = m_.code->decoded[t.pc].handler;
+    if (first == kGeneral || first == handler(OP_acquire, RR) || first == handler(OP_release, RR))
+      return false;
+    const uint32_t self = index(t);
+    const Ahead::Mark mark = ahead_.open(t, self);
+    t.ahead = run_ahead(m_, ahead_, t, self, mark, kQuantum);
+    ahead_.set_length(self, t.ahead);
+    if (t.ahead == 0) ahead_.close(self);
+    return t.ahead != 0;
+  }
+
+  // An instruction in its own cycle; BUDGET: go on.
+  Exit event(Tasklet& t) {
+    m_.cycle = cycle_;
+    t.ready = cycle_ + m_.params.issue_distance_cycles;
+    const bool changed = run_general(m_, t, cycle_);
+    t.issued += 1;
+    cycle_ += 1;
+    last_ = &t;
+    if (!changed) {
+      if (++queue_.next == queue_.count) queue_.next = 0;
+      return Exit::BUDGET;
+    }
+    if (m_.iram.count) return Exit::IRAM;
+    if (!m_.running) return m_.settle();
+    rebuild();
+    return Exit::BUDGET;
+  }
+
+  Machine& m_;
+  Ahead& ahead_;
+  const uint64_t until_;
+  uint64_t cycle_;
+  Queue queue_;
+  Tasklet* last_ = nullptr;
+};
+
+// Per thread, as one DPU after the other uses it; numbers go on, so that old marks mean nothing.
+Ahead& bookkeeping(uint64_t wram_bytes) {
+  thread_local std::unique_ptr<Ahead> made;
+  thread_local uint64_t bytes = 0;
+  if (!made || bytes != wram_bytes) made = std::make_unique<Ahead>(bytes = wram_bytes);
+  return *made;
 }
 
 }  // namespace
 
 Exit Machine::run_fast(uint64_t until) {
-  try {
-    return running ? loop(*this, until) : settle();
-  } catch (const Fault& raised) {
-    fault = raised;
-    return Exit::FAULTED;
+  if (!running) return settle();
+  Ahead& ahead = bookkeeping(params.wram_bytes);
+  for (;;) {
+    const uint64_t began = cycle;
+    Run run(*this, ahead, until);
+    try {
+      const Exit exit = run.go();
+      if (exit != Exit::BUDGET || cycle >= until) return exit;
+    } catch (const Fault& raised) {
+      fault = raised;
+      return run.leave(Exit::FAULTED);
+    }
+    // A conflict: the more often, the longer the refuge.
+    const bool often = cycle - began < 8 * refuge;
+    refuge = often ? std::min(2 * refuge, kLastRefuge) : kFirstRefuge;
+    const Exit exit = run_interleaved(std::min(until, cycle + refuge));
+    if (exit != Exit::BUDGET || cycle >= until) return exit;
   }
 }
 

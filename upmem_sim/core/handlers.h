@@ -15,7 +15,7 @@ struct Memory {
 };
 
 template <Op op, Form form>
-[[gnu::always_inline]] inline bool alu(Tasklet& t, const Decoded& d) {
+[[gnu::always_inline]] inline bool alu(Tasklet& t, uint32_t& pc, const Decoded& d) {
   constexpr bool immediate = form == RI || form == IR || form == JUMP_RI || form == JNZ_RI ||
                              form == SET_RI || form == WIDE_RI;
   constexpr bool swapped = form == IR || op == OP_rsub || op == OP_rsubc;
@@ -41,59 +41,59 @@ template <Op op, Form form>
   t.z = x;
   if constexpr (form == SET_RR || form == SET_RI) {
     t.r[d.rd] = holds;
-    t.pc += 1;
+    pc += 1;
   } else if constexpr (form == WIDE_RR || form == WIDE_RI) {
     t.r[d.rd] = 0;
     t.r[d.rd + 1] = x;
-    t.pc += 1;
+    pc += 1;
   } else {
     t.r[d.rd] = x;
-    t.pc = holds ? d.target : t.pc + 1;
+    pc = holds ? d.target : pc + 1;
   }
   return true;
 }
 
 template <Op op>
-[[gnu::always_inline]] inline bool unary(Tasklet& t, const Decoded& d) {
+[[gnu::always_inline]] inline bool unary(Tasklet& t, uint32_t& pc, const Decoded& d) {
   t.r[d.rd] = t.z = plain_result<op>(t.r[d.ra], 0, 0);
-  t.pc += 1;
+  pc += 1;
   return true;
 }
 
 template <Op op>
-[[gnu::always_inline]] inline bool shift_add(Tasklet& t, const Decoded& d) {
+[[gnu::always_inline]] inline bool shift_add(Tasklet& t, uint32_t& pc, const Decoded& d) {
   const uint32_t x = plain_result<op>(t.r[d.ra], 0, static_cast<uint32_t>(d.off) & 31);
   const uint32_t addend = t.r[d.rb];
   t.z = x;
   t.r[d.rd] = op == OP_lsl_sub ? addend - x : addend + x;
-  t.pc += 1;
+  pc += 1;
   return true;
 }
 
 template <Op op, Form form>
-[[gnu::always_inline]] inline bool step(Tasklet& t, const Decoded& d) {
+[[gnu::always_inline]] inline bool step(Tasklet& t, uint32_t& pc, const Decoded& d) {
   const uint32_t shifted = t.r[d.ra] << (d.off & 31);
   const uint32_t even = t.r[d.rb], odd = t.r[d.rb + 1];
   if constexpr (op == OP_mul_step) {
     const uint32_t rest = even >> 1;
     t.r[d.rd + 1] = even & 1 ? odd + shifted : t.r[d.rd + 1];
     t.r[d.rd] = t.z = rest;
-    t.pc = form == JUMP_RR && rest == 0 ? d.target : t.pc + 1;
+    pc = form == JUMP_RR && rest == 0 ? d.target : pc + 1;
   } else {
     const bool fits = odd >= shifted;
     t.r[d.rd + 1] = fits ? odd - shifted : t.r[d.rd + 1];
     t.r[d.rd] = even << 1 | fits;
-    t.pc += 1;
+    pc += 1;
   }
   return true;
 }
 
 template <Op op>
-[[gnu::always_inline]] inline bool move_pair(Tasklet& t, const Decoded& d) {
+[[gnu::always_inline]] inline bool move_pair(Tasklet& t, uint32_t& pc, const Decoded& d) {
   const uint32_t even = t.r[d.rb], odd = t.r[d.rb + 1];
   t.r[d.rd] = op == OP_swapd ? odd : even;
   t.r[d.rd + 1] = op == OP_swapd ? even : odd;
-  t.pc += 1;
+  pc += 1;
   return true;
 }
 
@@ -110,10 +110,17 @@ template <Op op>
   return std::rotr(address, access_log(op)) < memory.bytes >> access_log(op);
 }
 
+// Address of a load or store; false if it breaks a rule.
 template <Op op>
-[[gnu::always_inline]] inline bool load(Tasklet& t, const Decoded& d, const Memory& memory) {
-  const uint32_t address = t.r[d.ra] + static_cast<uint32_t>(d.off);
-  if (!reachable<op>(address, memory)) [[unlikely]] return false;
+[[gnu::always_inline]] inline bool locate(const Tasklet& t, const Decoded& d,
+                                          const Memory& memory, uint32_t& address) {
+  address = t.r[d.ra] + static_cast<uint32_t>(d.off);
+  return reachable<op>(address, memory);
+}
+
+template <Op op>
+[[gnu::always_inline]] inline void load_from(Tasklet& t, const Decoded& d, const Memory& memory,
+                                             uint32_t address) {
   uint64_t value = 0;
   std::memcpy(&value, memory.wram + address, 1 << access_log(op));
   if constexpr (op == OP_ld) {
@@ -126,44 +133,39 @@ template <Op op>
   } else {
     t.r[d.rd] = static_cast<uint32_t>(value);
   }
-  t.pc += 1;
-  return true;
 }
 
 template <Op op, Form form>
-[[gnu::always_inline]] inline bool store(Tasklet& t, const Decoded& d, const Memory& memory) {
-  const uint32_t address = t.r[d.ra] + static_cast<uint32_t>(d.off);
-  if (!reachable<op>(address, memory)) [[unlikely]] return false;
+[[gnu::always_inline]] inline void store_to(const Tasklet& t, const Decoded& d,
+                                            const Memory& memory, uint32_t address) {
   uint64_t value = form == RI ? static_cast<uint64_t>(int64_t{d.imm}) : t.r[d.rb];
   if constexpr (op == OP_sd && form == RR) value = value << 32 | t.r[d.rb + 1];
   std::memcpy(memory.wram + address, &value, 1 << access_log(op));
-  t.pc += 1;
-  return true;
 }
 
 template <Form form>
-[[gnu::always_inline]] inline bool call(Tasklet& t, const Decoded& d) {
+[[gnu::always_inline]] inline bool call(Tasklet& t, uint32_t& pc, const Decoded& d) {
   const uint32_t other = form == RI ? static_cast<uint32_t>(d.imm) : t.r[d.rb];
   const uint32_t target = t.r[d.ra] + other;
-  t.r[d.rd] = (t.pc + 1) % kIramInstructions;
-  t.pc = target % kIramInstructions;
+  t.r[d.rd] = (pc + 1) % kIramInstructions;
+  pc = target % kIramInstructions;
   return true;
 }
 
 // Without anybody spinning, and the bit free; the rest is left to execute().
 template <Op op>
-[[gnu::always_inline]] inline bool atomic(Tasklet& t, const Decoded& d, Machine& m) {
+[[gnu::always_inline]] inline bool atomic(Tasklet& t, uint32_t& pc, const Decoded& d, Machine& m) {
   uint8_t& bit = m.atomic[atomic_index(t.r[d.ra] + static_cast<uint32_t>(d.imm))];
   const uint32_t old = bit;
   if (op == OP_acquire && (old || m.spinning)) return false;
   bit = op == OP_acquire;
   t.z = old;
-  t.pc = old ? d.target : t.pc + 1;
+  pc = old ? d.target : pc + 1;
   return true;
 }
 
-[[gnu::always_inline]] inline bool skip(Tasklet& t) {
-  t.pc += 1;
+[[gnu::always_inline]] inline bool skip(Tasklet&, uint32_t& pc, const Decoded&) {
+  pc += 1;
   return true;
 }
 

@@ -1,5 +1,5 @@
-// State of one DPU, and the two loops that advance it: run_plain (one cycle after the other, all
-// options) and run_fast (the same cycles, default options only).
+// State of one DPU, and the loops that advance it, to the same cycle: run_plain (one cycle after
+// the other, all options), run_interleaved (default options) and run_fast (tasklets run ahead).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -49,7 +49,8 @@ struct Dma {
 struct alignas(64) Tasklet {
   uint32_t r[33]{};  // 24 general, 8 constants, 1 that swallows writes to "zero"
   uint32_t pc = 0;
-  uint32_t z = 1;  // zero flag: set if this is 0
+  uint32_t z = 1;      // zero flag: set if this is 0
+  uint32_t ahead = 0;  // instructions executed that have not issued yet (run-ahead loop)
   bool cf = false;
   bool ended = false;    // stopped where nobody is meant to wake it
   bool booted = false;
@@ -81,6 +82,7 @@ struct Machine {
   uint32_t last = 0;      // the tasklet that issued last
   uint64_t cycle = 0;     // the next cycle to issue in
   uint64_t stolen = 0, conflicts = 0, jumps = 0;  // slots lost to the rules that are switches
+  uint64_t refuge = 0;                            // cycles to interleave after the next conflict
   uint64_t steal_bytes = 0;                       // bytes moved that have not cost a slot yet
   Dma dma;
   Counter counter;
@@ -98,10 +100,10 @@ struct Machine {
 
   // Boots tasklet 0 at instruction 0. Memories and atomic bits keep their values.
   void start();
-  // Both run until nothing is left to do or `cycle` reaches `until`.
+  // Each runs until nothing is left to do or `cycle` reaches `until`.
   Exit run_plain(uint64_t until);
+  Exit run_interleaved(uint64_t until);
   Exit run_fast(uint64_t until);
-  Exit run(uint64_t until) { return plain_only() ? run_plain(until) : run_fast(until); }
 
   // Whether an option is on that only the plain loop knows.
   bool plain_only() const;
@@ -117,6 +119,24 @@ struct Machine {
 
 // One instruction, any form (execute.cc). Advances pc; `ready` is the caller's but for DMA.
 void execute(Machine& m, uint32_t tasklet, const Row& row, uint64_t at);
+
+// Bytes that a load or store uses.
+inline uint32_t access_bytes(Op op) {
+  switch (op) {
+    case OP_lbs:
+    case OP_lbu:
+    case OP_sb:
+    case OP_sb_id: return 1;
+    case OP_lhs:
+    case OP_lhu:
+    case OP_sh:
+    case OP_sh_id: return 2;
+    case OP_ld:
+    case OP_sd:
+    case OP_sd_id: return 8;
+    default: return 4;
+  }
+}
 
 // What other tasklets or the clock can see (events.cc).
 void transfer(Machine& m, Tasklet& t, const Row& row, uint64_t at);
