@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 
 from upmem_sim.cc.clang import INCLUDE_DIR
+from upmem_sim.errors import CompileError
 
 _TOKEN = re.compile(
     r"""
@@ -95,6 +96,8 @@ def rewrite(preprocessed: str) -> str:
         if kind == "word" and text in _BUILTINS:
             uses_expect |= text == "__builtin_expect"
             text = _BUILTINS[text]
+        elif kind == "word" and text in _REFUSED:
+            raise CompileError(f"{text}: takes long, which has 8 bytes on a DPU; use an if")
         elif kind == "number":
             text = _rewrite_number(text)
         out.append(text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from upmem_sim.cc.flow import CF, MASK, REGISTERS, ZF, Block, Node, live_after_each, make
+from upmem_sim.cc.merge import only_reader, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,26 +73,8 @@ def _written(nodes: list[Node], low: int, high: int, mask: int) -> bool:
     return any(nodes[i].defs & mask for i in range(low, high))
 
 
-def _only_reader(nodes: list[Node], made: int, after: list[int]) -> int | None:
-    """Index of the one instruction that reads the register made at `made`."""
-    mask = nodes[made].defs & REGISTERS
-    for i in range(made + 1, len(nodes)):
-        if nodes[i].uses & mask:
-            dead = not after[i] & mask or nodes[i].defs & mask == mask
-            return i if dead else None
-        if nodes[i].defs & mask:
-            return None
-    return None
-
-
 def _plain(node: Node, op: str) -> bool:
-    return (
-        node.op == op
-        and node.cc is None
-        and node.target is None
-        and not node.fixed
-        and len(node.args) == 3
-    )
+    return node.op == op and plain(node, 3)
 
 
 def _mask(operand: object) -> int:
@@ -121,7 +104,7 @@ def _sum_group(nodes: list[Node], i: int, after: list[int]) -> _Group | None:
         return _decrement_group(nodes, i, after)
     if _written(nodes, low + 1, i, _mask(test.args[2])):
         return None
-    top = _only_reader(nodes, i, after)
+    top = only_reader(nodes, i, after)
     if top is None or not _plain(nodes[top], "add"):
         return None
     carry = test.args[0]
@@ -146,7 +129,7 @@ def _decrement_group(nodes: list[Node], i: int, after: list[int]) -> _Group | No
         return None
     source = test.args[1]
     low = _same_operands(nodes, i, "add", source, -1)
-    top = _only_reader(nodes, i, after)
+    top = only_reader(nodes, i, after)
     if low is None or top is None or not _plain(nodes[top], "sub"):
         return None
     hi, a, b = nodes[top].args
@@ -163,7 +146,7 @@ def _difference_group(nodes: list[Node], i: int, after: list[int]) -> _Group | N
     elif test.cc != "ltu":
         return None
     low = _same_operands(nodes, i, "sub", left, right)
-    top = _only_reader(nodes, i, after)
+    top = only_reader(nodes, i, after)
     if low is None or top is None or not _plain(nodes[top], "sub"):
         return None
     hi, a, b = nodes[top].args
@@ -197,7 +180,7 @@ def _middle(nodes: list[Node], top: int, name: object, op: str, after: list[int]
     """Where the high words are combined, if only `top` reads the result."""
     mask = _mask(name)
     made = _last_definition(nodes, top, mask) if mask else None
-    if made is None or not _plain(nodes[made], op) or _only_reader(nodes, made, after) != top:
+    if made is None or not _plain(nodes[made], op) or only_reader(nodes, made, after) != top:
         return None
     a, b = nodes[made].args[1:]
     if op == "sub" and not isinstance(b, str):

@@ -42,6 +42,12 @@ _CODE = [
     "-ffunction-sections",
     "-fdata-sections",
 ]
+_LONG_MACROS = {
+    "__SIZEOF_LONG__": "8",
+    "__LONG_WIDTH__": "64",
+    "__LONG_MAX__": "0x7fffffffffffffffLL",
+    "__SIZEOF_LONG_DOUBLE__": "8",
+}
 _LANGUAGE = [
     "-std=gnu17",
     "-ffreestanding",
@@ -53,10 +59,8 @@ _LANGUAGE = [
     "-DDPU=1",
     # `long` and `long double` are rewritten (c_long.py) to what they are on a DPU
     "-Wno-builtin-macro-redefined",
-    "-D__SIZEOF_LONG__=8",
-    "-D__LONG_WIDTH__=64",
-    "-D__LONG_MAX__=0x7fffffffffffffffLL",
-    "-D__SIZEOF_LONG_DOUBLE__=8",
+    *(f"-U{name}" for name in _LONG_MACROS),
+    *(f"-D{name}={value}" for name, value in _LONG_MACROS.items()),
 ]
 # Settings that make LLVM's loops look like those of UPMEM's own compiler: its target says every
 # addressing mode is legal, so loop strength reduction keeps the index form; no partial unrolling.

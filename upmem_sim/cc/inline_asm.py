@@ -50,8 +50,10 @@ def _renamed(line: Line) -> str:
         pairs = (0,)
     elif base == "sd":
         pairs = (2,)
-    operands = [_operand(line, text, i in pairs) for i, text in enumerate(line.operands)]
-    return f"{line.op} {', '.join(operands)}"
+    endian = line.operands[:1] if line.operands and line.operands[0].startswith("!") else []
+    given = line.operands[len(endian) :]
+    operands = [_operand(line, text, i in pairs) for i, text in enumerate(given)]
+    return f"{line.op} {', '.join([*endian, *operands])}"
 
 
 def _operand(line: Line, text: str, is_pair: bool) -> str:

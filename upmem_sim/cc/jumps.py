@@ -167,6 +167,8 @@ def _difference_word(block: Block, either: int, name: object, end: int) -> int |
 def straighten(blocks: list[Block]) -> list[Block]:
     """Thread jumps to jumps, drop jumps to the next block, turn conditions round."""
     places = {name: k for k, block in enumerate(blocks) for name in block.labels}
+    for k in range(len(blocks)):
+        _invert_over_jump(blocks, k)
     for block in blocks:
         if block.nodes:
             _thread(blocks, places, block.nodes[-1])

@@ -22,6 +22,7 @@ from upmem_sim.cc.frame import pair_saves
 from upmem_sim.cc.inline_asm import translate_statement
 from upmem_sim.cc.ir import Signature
 from upmem_sim.cc.jumps import fuse, straighten
+from upmem_sim.cc.merge import merge_shifts
 from upmem_sim.cc.translate import Item, translate
 from upmem_sim.isa import Insn, Label, Sym
 from upmem_sim.objfile import Section, Unit
@@ -117,6 +118,7 @@ def optimise(items: list[Item], in_data: set[str]) -> list[Insn | Label]:
     form_carries(blocks)
     fold(blocks, address_taken)
     remove_dead(blocks, address_taken)
+    merge_shifts(blocks)
     if run_pointers(blocks):
         connect(blocks, address_taken)
         liveness(blocks)
