@@ -59,8 +59,8 @@ def copies_of(sketch: Sketch, shape: Shape, columns: Columns) -> list[Copy]:
     extents[sketch.roles.row] = shape.task[sketch.roles.row]
     turns = _product(ones, [shape.task[a] for a in others])
     if sketch.name == "elementwise":
-        extents[sketch.roles.row] = shape.tile[sketch.roles.row]
-        turns = turns * shape.steps
+        extents = shape.tile
+        turns = _product(shape.steps, [ceil_div(shape.task[a], shape.tile[a]) for a in others])
     if sketch.epilogue is not None:
         for operand in sketch.epilogue.inputs:
             copies.append(_copy(shape, operand, False, extents, turns, ones * 0))
@@ -101,6 +101,7 @@ def _read(sketch: Sketch, shape: Shape, operand: Operand, place: Column) -> Copy
     turns = _product(shape.steps, [shape.task[a] for a in serial])
     groups = ceil_div(np.minimum(shape.task[row], sketch.program.axes[row].extent), shape.block)
     if sketch.name == "elementwise":
+        turns = _product(shape.steps, [ceil_div(shape.task[a], shape.tile[a]) for a in serial])
         return _copy(shape, operand, False, shape.tile, turns, ones * 0)
     if operand.uses(row):
         return _copy(shape, operand, False, shape.tile, turns * groups, ones * 0)

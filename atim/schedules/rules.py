@@ -53,7 +53,8 @@ def apply(sketch: Sketch, decisions: Mapping[str, int]) -> Schedule:
 
 
 def _elementwise(s: Schedule, sketch: Sketch, sizes: Sizes, decisions: Mapping[str, int]) -> None:
-    """grid > tasklet > other axes > blocks of the contiguous axis > one WRAM tile."""
+    """grid > tasklet > other axes > blocks of the contiguous axis > one WRAM tile (of two axes
+    where an input runs across)."""
     block, row = s.get_sblock(sketch.program.block), sketch.roles.row
     grid, inner = _split_grid(s, sketch, sizes, dict(enumerate(s.get_loops(block))))
     tile = sizes.tile[row]
@@ -61,9 +62,14 @@ def _elementwise(s: Schedule, sketch: Sketch, sizes: Sizes, decisions: Mapping[s
         step, task, element = s.split(inner[row], [sizes.steps, sizes.tasklets, tile])
     else:
         task, step, element = s.split(inner[row], [sizes.tasklets, sizes.steps, tile])
+    across = []
+    if sketch.roles.across is not None:
+        axis = sketch.roles.across
+        inner[axis], second = s.split(inner[axis], [None, sizes.tile[axis]])
+        across.append(second)
     others = [loop for axis, loop in inner.items() if axis != row]
     turn, lane = s.split(element, [None, sizes.unroll])
-    s.reorder(*grid, task, *others, step, turn, lane)
+    s.reorder(*grid, task, *others, step, *across, turn, lane)
     _bind(s, grid, task)
     for operand, index in _reads(s, block, sketch.program.inputs):
         read = _cache_read(s, block, index, SCOPE_TASKLET)

@@ -110,6 +110,8 @@ def shape_of(sketch: Sketch, columns: Columns) -> Shape:
             _cut_serial(sketch, shape, axis, columns)
     if sketch.name == "elementwise":
         _cut_along(sketch, shape, columns, _dpus(sketch, sketch.roles.row, columns))
+        if sketch.roles.across is not None:
+            _cut_across(sketch, shape, sketch.roles.across, columns)
     elif sketch.name == "reduce":
         _cut_serial(sketch, shape, sketch.roles.row, columns)
         _cut_along(sketch, shape, columns, columns["pieces"])
@@ -146,6 +148,8 @@ def canonical(sketch: Sketch, matrix: Column) -> Column:
     used["unroll"] = shape.unroll
     used["row_block"] = shape.block
     used["host_threads"] = shape.host
+    if sketch.roles.across is not None:
+        used["across"] = shape.tile[sketch.roles.across]
     if sketch.roles.piece is not None:
         used["pieces"] = shape.grid[sketch.roles.piece]
     if "cyclic" in columns:
@@ -220,6 +224,19 @@ def _cut_serial(sketch: Sketch, shape: Shape, axis: int, columns: Columns) -> No
     span = round_up(span, alignment(sketch, axis))
     shape.dpu[axis] = shape.reach[axis] = shape.task[axis] = span
     shape.grid[axis] = ceil_div(extent, span)
+
+
+def _cut_across(sketch: Sketch, shape: Shape, axis: int, columns: Columns) -> None:
+    """A second tiled axis, walked by every tasklet; the DPU's share becomes whole tiles."""
+    extent = sketch.program.axes[axis].extent
+    span = shape.dpu[axis]
+    count = ceil_div(span, columns["across"])
+    tile = round_up(ceil_div(span, count), alignment(sketch, axis))
+    span = tile * ceil_div(span, tile)
+    shape.dpu[axis] = shape.reach[axis] = shape.task[axis] = span
+    shape.tile[axis] = tile
+    if axis in sketch.roles.grid:
+        shape.grid[axis] = ceil_div(span * 0 + extent, span)
 
 
 def _cut_along(sketch: Sketch, shape: Shape, columns: Columns, dpus: Column) -> None:

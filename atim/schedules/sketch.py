@@ -47,12 +47,15 @@ class Roles:
            or the row axis itself where there is no reduction
     piece  reduction axis cut into pieces over DPUs, None without
     grid   spatial axes that are cut over DPUs: at most three, the piece axis included
+    across other axis along which an element-wise input is contiguous (a transposition): it is
+           tiled too, so that both ways are copied in runs; None without
     """
 
     row: int
     tile: int
     piece: int | None
     grid: tuple[int, ...]
+    across: int | None = None
 
 
 @dataclass(frozen=True)

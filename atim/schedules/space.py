@@ -59,7 +59,8 @@ def sketches_of(program: Program, target: Target, resident: tuple[str, ...] = ()
 
 def _elementwise(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch:
     row_axis = _row_axis(program)
-    roles = Roles(row_axis, row_axis, None, _grid_axes(program, MAX_GRID_AXES))
+    grid, across = _grid_axes(program, MAX_GRID_AXES), _across_axis(program)
+    roles = Roles(row_axis, row_axis, None, grid, across)
     row = program.axes[row_axis]
     widest = max(o.item_bytes for o in (*program.inputs, program.output))
     decisions = (
@@ -70,6 +71,8 @@ def _elementwise(program: Program, target: Target, resident: tuple[str, ...]) ->
         Decision("cyclic", (0, 1)),
         Decision("even", (1,)),
     )
+    if across is not None:
+        decisions += (Decision("across", _tiles(program.axes[across].extent, widest)),)
     return Sketch("elementwise", program, roles, decisions, False, target, resident)
 
 
@@ -180,6 +183,16 @@ def _row_axis(program: Program) -> int:
     """The last spatial axis, unless it is 1 long: then the one before is contiguous."""
     long = [axis for axis in program.spatial if program.axes[axis].extent > 1]
     return long[-1] if long else program.spatial[-1]
+
+
+def _across_axis(program: Program) -> int | None:
+    """An axis besides the row axis along which an input of both is contiguous."""
+    row = _row_axis(program)
+    for operand in program.inputs:
+        for axis, coefficient in enumerate(operand.contiguous):
+            if coefficient and axis != row and operand.uses(row):
+                return axis
+    return None
 
 
 def _contiguous_in_tile(program: Program) -> bool:
