@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from tvm import te
 
 import atim
-from atim import workloads
-from atim.tuner.database import Database
+from atim.tuner.api import _tell_others
+from atim.tuner.database import Database, RunKey
+from atim.tuner.display import Display
+from atim.tuner.version import software_version
 
 
 def matvec(rows: int = 24, columns: int = 40):
@@ -131,16 +134,28 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
         atim.tune(matvec(), TARGET, work_dir=tmp_path / "file" / "run")
 
 
-def test_records_of_other_software_are_not_used_and_that_is_said(tmp_path, monkeypatch, capsys):
-    workload = workloads.get("va", (64,))
-    options = {"trials": 1, "work_dir": tmp_path, "workers": 1}
-    target = atim.Target(dpus=1, tasklets=1)
-    atim.tune(workload, target, **options)
-    assert "another" not in capsys.readouterr().err
-    monkeypatch.setattr("atim.tuner.api.software_version", lambda: "9.9")
-    atim.tune(workload, target, **options)
+KEY = RunKey("va", "hash", "8 DPUs", "total", 0, "1")
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({}, ""),
+        ({"seed": 1}, ""),
+        ({"version": "2"}, "records of another software version are in the folder"),
+        ({"target": "9 DPUs"}, "records of another program or target are in the folder"),
+        ({"program": "other"}, "records of another program or target are in the folder"),
+    ],
+)
+def test_records_that_are_not_used_are_mentioned(tmp_path, capsys, changed, line):
+    with Database(tmp_path, write=True) as database:
+        database.start(replace(KEY, **changed), 4)
+        _tell_others(database, KEY, Display(enabled=True))
     err = capsys.readouterr().err
-    assert "records of another software version are in the folder: they are not used" in err
-    assert "resumed" not in err
-    atim.tune(workload, target, **options)
-    assert "resumed: 1 of 1 trials are recorded already" in capsys.readouterr().err
+    assert err == (f"{line}: they are not used\n" if line else "")
+
+
+def test_the_version_names_the_software_that_decides_results():
+    version = software_version()
+    assert version.startswith("0.")
+    assert len(version.rpartition("-")[2]) == 8
