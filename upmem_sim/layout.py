@@ -26,6 +26,7 @@ NULL_BYTES = 8
 CACHE_BYTES = 8  # per tasklet, for MRAM variables used directly
 STACK_TABLE = "__sys_thread_stack_table_ptr"
 
+HOST = ".data.__sys_host"
 # Output sections in WRAM, in order: (name, prefixes of input sections).
 WRAM_ORDER: tuple[tuple[str, tuple[str, ...]], ...] = (
     (".immediate_memory", (".data.immediate_memory",)),
@@ -33,8 +34,18 @@ WRAM_ORDER: tuple[tuple[str, tuple[str, ...]], ...] = (
     (".bss", (".bss", ".sbss")),
     (".data.__sys_keep", (".data.__sys_keep",)),
     (".data", ()),
-    (".dpu_host", (".dpu_host",)),
+    (HOST, (".dpu_host", ".data.__sys_host")),
 )
+# WRAM that no file sets.
+RESERVED_SECTIONS = (".data.stacks", ".data.sw_cache", ".data.heap_pointer_reset")
+_LINKER_SECTIONS = {
+    "__rodata_start_addr": ".data",
+    "__rodata_end_addr": ".data",
+    "__sw_cache_buffer": ".data.sw_cache",
+    "__sys_heap_pointer_reset": ".data.heap_pointer_reset",
+    "__sys_used_mram_end": ".mram",
+    STACK_TABLE: ".data",
+}
 
 
 def output_section(name: str) -> str:
@@ -50,6 +61,20 @@ def output_section(name: str) -> str:
         if name.startswith(prefixes):
             return output
     return ".data"
+
+
+def file_section(output: str) -> str:
+    """The section of the linked file that an output section goes to: most of WRAM is `.data`."""
+    return ".data" if output in (name for name, _ in WRAM_ORDER if name != HOST) else output
+
+
+def linker_section(name: str) -> str:
+    """The section of a name that the linker defines, "*ABS*" if it is just a number."""
+    if name.startswith("__sys_stack_thread_"):
+        return ".data.stacks"
+    if name.startswith("__atomic_"):
+        return ".atomic"
+    return _LINKER_SECTIONS.get(name, "*ABS*")
 
 
 @dataclass(slots=True, eq=False)

@@ -20,6 +20,8 @@ from upmem_sim.layout import (
     STACK_TABLE,
     WRAM_ORDER,
     Piece,
+    file_section,
+    linker_section,
     linker_symbols,
     output_section,
     place,
@@ -251,18 +253,15 @@ def _symbols(linker: _Linker, pieces: list[Piece]) -> dict[str, Symbol]:
             size = unit.sizes.get(name, sizes[name] * (IRAM_INSN_BYTES if text else 1))
             home = linker.exported.get(name)
             if name not in out or (home is not None and home[0] == piece.unit):
-                out[name] = Symbol(name, address, size, piece.output)
+                out[name] = Symbol(name, address, size, file_section(piece.output))
     for number, unit in enumerate(linker.units):
         for name, other in unit.aliases.items():
             if linker.exported.get(name, (-1,))[0] == number and other in out:
                 out[name] = Symbol(name, out[other].address, out[other].size, out[other].section)
     for name, value in linker.values.items():
-        if name == "__sys_used_mram_end":
-            out.setdefault(name, Symbol(name, value, 0, ".mram"))
-        elif name != STACK_TABLE or linker.needs_table:
+        if name != STACK_TABLE or linker.needs_table:
             size = 8 * linker.tasklets if name == STACK_TABLE else 0
-            section = ".data" if name == STACK_TABLE else "*ABS*"
-            out.setdefault(name, Symbol(name, value, size, section))
+            out.setdefault(name, Symbol(name, value, size, linker_section(name)))
     return out
 
 

@@ -23,13 +23,17 @@ def read_log(dpu: Dpu) -> str:
 
     Errors: SimError when the ring was too small and messages are lost, or holds no valid messages.
     """
-    if "__stdout_buffer_state" not in dpu.program.symbols:
+    if not {"__stdout_buffer_state", "__stdout_buffer"} <= dpu.program.symbols.keys():
         return ""
     offset, wrapped = dpu.read("__stdout_buffer_state", np.uint32, 2).tolist()
     size = dpu.program.symbols["__stdout_buffer"].size
     if wrapped:
         raise SimError(f"log: more than {size} bytes printed, earlier messages are lost")
-    data = dpu.read("__stdout_buffer", np.uint8, offset).tobytes()
+    return decode_log(dpu.read("__stdout_buffer", np.uint8, offset).tobytes())
+
+
+def decode_log(data: bytes) -> str:
+    """Text of the messages in `data`. Errors: SimError if they are no messages."""
     out: list[str] = []
     at = 0
     try:
@@ -48,7 +52,11 @@ def _string(data: bytes, at: int) -> tuple[str, int]:
 def _message(data: bytes, at: int, out: list[str]) -> int:
     """Append the text of the message at `at`; where its arguments end."""
     formats, at = _string(data, at)
-    for flags, longs, letter in _CONVERSION.findall(formats):
+    plain = 0
+    for match in _CONVERSION.finditer(formats):
+        flags, longs, letter = match.groups()
+        out.append(formats[plain : match.start()])
+        plain = match.end()
         value: str | int | float
         if letter == "s":
             value, at = _string(data, at)
@@ -62,6 +70,7 @@ def _message(data: bytes, at: int, out: list[str]) -> int:
             out.append(_integer(flags, letter, int(value), 64 if longs else 32))
             continue
         out.append(f"%{flags}{letter}" % value)
+    out.append(formats[plain:])
     return at
 
 

@@ -20,7 +20,7 @@ class Symbol:
     address  link address: IRAM from 0x80000000 (8 bytes an instruction), MRAM from 0x08000000,
              WRAM from 0, atomic bits from 0xF0000000; the number itself for absolute symbols
     size     bytes
-    section  output section (".text", ".data", ".dpu_host", ".mram", ...), "*ABS*" if absolute
+    section  output section (".text", ".data", ".data.__sys_host", ".mram", ...), or "*ABS*"
     """
 
     name: str
@@ -55,6 +55,6 @@ class Program:
 
     @property
     def host_symbols(self) -> dict[str, Symbol]:
-        """Symbols a host may read and write: WRAM of `.dpu_host`, and MRAM."""
-        visible = (".dpu_host", ".mram", ".mram.noinit")
+        """Symbols a host may read and write: `__host` variables in WRAM, and MRAM."""
+        visible = (".data.__sys_host", ".dpu_host", ".mram", ".mram.noinit")
         return {name: s for name, s in self.symbols.items() if s.section in visible}

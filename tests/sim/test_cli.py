@@ -77,7 +77,7 @@ def test_cc_compiles_to_a_file_that_runs(cli: Cli, tmp_path: Path) -> None:
     )
     built = read_elf(program)
     assert built.nr_tasklets == 3
-    assert built.symbols["n"].section == ".dpu_host"
+    assert built.symbols["n"].section == ".data.__sys_host"
     dpu = Dpu(built)
     dpu.run()
     assert dpu.read("n", "<i4").tolist() == [7]
@@ -161,8 +161,8 @@ def test_printed_text_is_decoded() -> None:
     log += message(
         "%s%c%s%lu|%#x|%-4u|%p", b"c \0", b"Z", b" \0", struct.pack("<QIII", 2**40, 255, 7, 64)
     )
-    assert decode_log(log) == "n=-3, x= 1.50\nc Z 1099511627776|0xff|7   |0x40"
-    with pytest.raises(SimError, match="printf log: damaged"):
+    assert decode_log(log) == "n=-3, x= 1.50\nc Z 1099511627776|0xff|7   |0x00000040"
+    with pytest.raises(SimError, match="damaged message"):
         decode_log(message("%s%d", b"x\0")[:-2] + b"xx")
 
 
@@ -175,6 +175,6 @@ def test_log_of_a_program() -> None:
     dpu.write("__stdout_buffer", message("%s", b"hello\n\0"))
     assert read_log(dpu) == "hello\n"
     dpu.write("__stdout_buffer_state", struct.pack("<II", 8, 1))
-    with pytest.raises(SimError, match="more than 64 bytes were printed"):
+    with pytest.raises(SimError, match="more than 64 bytes printed"):
         read_log(dpu)
-    assert read_log(Dpu(link([assemble(LOOP, "loop.s")]))) is None
+    assert read_log(Dpu(link([assemble(LOOP, "loop.s")]))) == ""

@@ -84,7 +84,7 @@ def test_other_tools_can_read_it(program: Program, tmp_path: Path, image: bytes)
         symbols = elf.get_section_by_name(".symtab")
         (counter,) = symbols.get_symbol_by_name("counter")
         assert counter["st_size"] == 8
-        assert elf.get_section(counter["st_shndx"]).name == ".dpu_host"
+        assert elf.get_section(counter["st_shndx"]).name == ".data.__sys_host"
         (tasklets,) = symbols.get_symbol_by_name("NR_TASKLETS")
         assert (tasklets["st_value"], tasklets["st_shndx"]) == (4, "SHN_ABS")
 
@@ -115,8 +115,12 @@ def outcome(image: bytes) -> Program | str:
 
 
 def test_files_of_other_tools_are_refused_with_the_reason(image: bytes) -> None:
-    sdk = image.replace(NOTE_SECTION.encode(), b".note.something")
-    assert "built by the UPMEM SDK or another tool" in refused(sdk)
+    assert refused(image.replace(NOTE_SECTION.encode(), b".note.something")) == (
+        f"section {NOTE_SECTION} is missing"
+    )
+    older = bytearray(image)
+    older[older.index(b"upmem_sim\0\0\0") + 12] = 1
+    assert refused(bytes(older)) == "instruction encoding version 1, this simulator has 2"
     assert refused(b"") == "not an ELF file"
     assert refused(b"\x7fELF") != ""
     assert "64 bits" in refused(Path("/proc/self/exe").read_bytes()[:4096])
