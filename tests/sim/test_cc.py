@@ -40,6 +40,21 @@ COUNTS = [
     ("int64_t", EACH + "c[i] = a[i] + b[i];", 0, 10.0),
     ("int32_t", EACH + "b[i] += a[i];", 0, 8.0),
     ("int64_t", EACH + "c[i] = a[i];", 0, 6.0),
+    # constant trip counts are unrolled; the additions stay pairs
+    (
+        "int64_t",
+        "T x = 0; for (unsigned j = 0; j < n; j += 8, a += 8) "
+        "for (int i = 0; i < 8; i++) x += a[i]; c[0] = x;",
+        0,
+        3.4,
+    ),
+    (
+        "int32_t",
+        "for (unsigned j = 0; j < n; j += 8, a += 8, b += 8) "
+        "for (int i = 0; i < 8; i++) b[i] += a[i];",
+        0,
+        4.5,
+    ),
     ("int8_t", "int x = 0; " + EACH + "x += a[i] * b[i]; *(int *)c = x;", 0, 7.0),
     ("uint8_t", "unsigned x = 0; " + EACH + "x += a[i] * b[i]; *(unsigned *)c = x;", 0, 7.0),
 ]

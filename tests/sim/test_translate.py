@@ -9,7 +9,7 @@ import pytest
 
 from upmem_sim.asm import format_insn
 from upmem_sim.cc import library
-from upmem_sim.cc.ir import Signature
+from upmem_sim.cc.ir_text import Signature
 from upmem_sim.cc.translate import TABLE
 from upmem_sim.cc.unit import build_unit
 from upmem_sim.dpu import Dpu

@@ -73,7 +73,7 @@ _BACKEND = [
         "-unroll-allow-partial=0",
         "-enable-global-merge=0",
         "-enable-misched=0",
-        "-enable-ipra=0",  # a call clobbers what the ABI says, no less
+        "-riscv-enable-machine-combiner=0",  # it would tear 64-bit sums apart
     )
     for item in ("-mllvm", option)
 ]

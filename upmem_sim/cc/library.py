@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from upmem_sim.asm import assemble
-from upmem_sim.cc import cache, clang, ir
+from upmem_sim.cc import cache, clang, ir, ir_text
 from upmem_sim.cc.unit import build_unit
 from upmem_sim.isa import Insn, Sym
 from upmem_sim.objfile import Unit
@@ -57,8 +57,8 @@ def _build(path: Path, text: str) -> Unit:
     if path.suffix == ".s":
         return assemble(text, path.name)
     options = clang.Options(debug=False)
-    rewritten = ir.rewrite(clang.to_ir(text, options), path.name)
-    return build_unit(clang.to_assembly(rewritten, options), path.name, ir.signatures(rewritten))
+    module = ir.rewrite(clang.to_ir(text, options), path.name)
+    return build_unit(clang.to_assembly(module, options), path.name, ir_text.signatures(module))
 
 
 def select(units: Iterable[Unit]) -> list[Unit]:

@@ -20,7 +20,7 @@ from upmem_sim.cc.flow import (
 from upmem_sim.cc.fold import fold
 from upmem_sim.cc.frame import pair_saves
 from upmem_sim.cc.inline_asm import translate_statement
-from upmem_sim.cc.ir import Signature
+from upmem_sim.cc.ir_text import Signature
 from upmem_sim.cc.jumps import fuse, straighten
 from upmem_sim.cc.merge import merge_shifts
 from upmem_sim.cc.translate import Item, translate
