@@ -10,7 +10,7 @@ from tvm import ir, tirx
 from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.affine import Affine, Ranges, affine, below_zero
-from atim.codegen.split import conjuncts
+from atim.codegen.split import conjuncts, operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def _loads(expr: ir.Expr, ranges: Ranges, around: _Around) -> Iterator[Access]:
 def _conditional(expr: ir.Expr) -> tuple[ir.Expr, ir.Expr, ir.Expr] | None:
     if isinstance(expr, tirx.Select):
         return expr.condition, expr.true_value, expr.false_value
-    if isinstance(expr, ir.Call) and getattr(expr.op, "name", "") == "tirx.if_then_else":
+    if isinstance(expr, ir.Call) and operation(expr) == "if_then_else":
         return tuple(expr.args)
     return None
 
@@ -147,7 +147,7 @@ def children(expr: ir.Expr) -> list[ir.Expr]:
         return [expr.condition, expr.true_value, expr.false_value]
     if isinstance(expr, ir.TensorLoad):
         return list(expr.indices)
-    if isinstance(expr, tirx.Not):
+    if isinstance(expr, (tirx.Not, tirx.BitwiseNot)):
         return [expr.a]
     return [expr.a, expr.b] if hasattr(expr, "b") else []
 

@@ -19,6 +19,7 @@ from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 from atim.codegen.affine import Ranges, affine
 from atim.codegen.kernel_func import has_load
 from atim.codegen.names import Names
+from atim.codegen.split import operation
 from atim.errors import UnsupportedError
 
 C_TYPES = {
@@ -53,15 +54,10 @@ BINARY = {
     tirx.NE: ("!=", EQUAL),
     tirx.And: ("&&", AND),
     tirx.Or: ("||", OR),
-}
-
-# TIR intrinsic -> (C operator, precedence)
-BINARY_CALLS = {
-    "tirx.bitwise_and": ("&", BIT),
-    "tirx.bitwise_or": ("|", BIT),
-    "tirx.bitwise_xor": ("^", BIT),
-    "tirx.shift_left": ("<<", SHIFT),
-    "tirx.shift_right": (">>", SHIFT),
+    tirx.BitwiseAnd: ("&", BIT),
+    tirx.BitwiseOr: ("|", BIT),
+    tirx.BitwiseXor: ("^", BIT),
+    tirx.RShift: (">>", SHIFT),
 }
 
 WRAPPING = (tirx.Add, tirx.Sub, tirx.Mul)
@@ -263,6 +259,10 @@ class Emitter:
             return self._choice(expr.condition, expr.true_value, expr.false_value)
         if kind is tirx.Cast:
             return self._cast(expr)
+        if kind is tirx.BitwiseNot:
+            return f"({c_type(dtype_of(expr))})~{self.expr(expr.a, UNARY)}", UNARY
+        if kind is tirx.LShift:
+            return self._shift_left(expr)
         if kind is ir.Call:
             return self._call(expr)
         raise UnsupportedError(f"expression: {kind.__name__} has no C form in {self.where}")
@@ -326,26 +326,27 @@ class Emitter:
         return f"({c_type(dtype)}){self.expr(expr.value, UNARY)}", UNARY
 
     def _call(self, expr: ir.Call) -> tuple[str, int]:
-        name = getattr(expr.op, "name", "")
+        name = operation(expr)
         args = list(expr.args)
-        if name == "tirx.likely":
+        if name == "likely":
             return self.term(args[0])
-        if name == "tirx.if_then_else":
+        if name == "if_then_else":
             return self._choice(*args)
-        if name in BINARY_CALLS:
-            operator, precedence = BINARY_CALLS[name]
-            text, precedence = self._infix(args[0], operator, args[1], precedence)
-            dtype = dtype_of(expr)
-            narrow = operator == "<<" and dtype in NARROW
-            return (f"({c_type(dtype)})({text})", UNARY) if narrow else (text, precedence)
-        if name == "tirx.bitwise_not":
-            return f"({c_type(dtype_of(expr))})~{self.expr(args[0], UNARY)}", UNARY
-        if name in ("tirx.fabs", "tirx.abs"):
+        if name in ("fabs", "abs"):
             return self._absolute(args[0])
+        if name in ("isnan", "isfinite", "isinf"):
+            return f"__builtin_{name}({self.expr(args[0])})", PRIMARY
         if name in self.functions:
             suffix = BUILTIN_FLOAT[dtype_of(expr)]
             return f"{self.functions[name]}{suffix}({', '.join(map(self.expr, args))})", PRIMARY
         return self.call(expr)
+
+    def _shift_left(self, expr: tirx.LShift) -> tuple[str, int]:
+        """In unsigned arithmetic: C leaves the shift of a negative number undefined."""
+        dtype = dtype_of(expr)
+        unsigned = "uint64_t" if dtype.endswith("64") else "uint32_t"
+        text = f"({unsigned}){self.expr(expr.a, UNARY)} << {self.expr(expr.b, UNARY)}"
+        return f"({c_type(dtype)})({text})", UNARY
 
     def _absolute(self, value: ir.Expr) -> tuple[str, int]:
         dtype = dtype_of(value)

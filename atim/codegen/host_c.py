@@ -312,7 +312,7 @@ class Host(Emitter):
     index_type = "int64_t"
     unroll = "#pragma GCC unroll 8"
     where = "host code"
-    functions: ClassVar[Mapping[str, str]] = {f"tirx.{name}": name for name in MATH.split()}
+    functions: ClassVar[Mapping[str, str]] = {name: name for name in MATH.split()}
 
     def __init__(
         self,

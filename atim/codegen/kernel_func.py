@@ -14,7 +14,7 @@ from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import For, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.access import loop_ranges
-from atim.codegen.split import guarded, sequence, with_body
+from atim.codegen.split import guarded, operation, sequence, with_body
 
 if TYPE_CHECKING:
     from atim.codegen.transfer import Tile
@@ -93,6 +93,5 @@ def has_load(expr: ir.Expr) -> bool:
 
 def external_name(call: ir.Call) -> str:
     """The function of an external call, '' for other calls."""
-    name = getattr(call.op, "name", "")
-    external = name in ("tirx.call_extern", "tirx.call_pure_extern")
+    external = operation(call) in ("call_extern", "call_pure_extern")
     return str(call.args[0].value) if external else ""

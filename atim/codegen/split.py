@@ -245,11 +245,16 @@ def mark_products(body: Stmt | None) -> Stmt | None:
     return None if body is None else tvm_ffi.structural_map(body, [(tirx.BufferStore, mark)])
 
 
+def operation(call: ir.Call) -> str:
+    """A call's operation without its dialect: 'exp' for tirx.exp, 'likely' for prim.likely."""
+    return str(getattr(call.op, "name", "")).rpartition(".")[2]
+
+
 def conjuncts(condition: ir.Expr) -> list[ir.Expr]:
     """The parts of a conjunction; [] if it always holds."""
     if isinstance(condition, tirx.And):
         return conjuncts(condition.a) + conjuncts(condition.b)
-    if isinstance(condition, ir.Call) and condition.op.name == "tirx.likely":
+    if isinstance(condition, ir.Call) and operation(condition) == "likely":
         return conjuncts(condition.args[0])
     if isinstance(condition, tirx.IntImm) and int(condition.value) != 0:
         return []
