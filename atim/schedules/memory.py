@@ -159,9 +159,9 @@ def _misaligned(shape: Shape, operand: Operand, extents: list[Column]) -> Column
 
 
 def _box(operand: Operand, extents: list[Column]) -> list[Column]:
-    """Elements along each dimension; tiles may reach beyond the tensor."""
+    """Elements along each dimension up to the contiguous one; may reach beyond the tensor."""
     sides = []
-    for row in operand.index:
+    for row in operand.index[: operand.index.index(operand.contiguous) + 1]:
         side = np.ones_like(extents[0])
         for coefficient, extent in zip(row, extents, strict=True):
             if coefficient:

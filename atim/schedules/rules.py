@@ -62,15 +62,15 @@ def _elementwise(s: Schedule, sketch: Sketch, sizes: Sizes, decisions: Mapping[s
         step, task, element = s.split(inner[row], [sizes.steps, sizes.tasklets, tile])
     else:
         task, step, element = s.split(inner[row], [sizes.tasklets, sizes.steps, tile])
-    across = []
+    spread, across = _split_spread(s, sketch, sizes, inner), []
     if sketch.roles.across is not None:
         axis = sketch.roles.across
         inner[axis], second = s.split(inner[axis], [None, sizes.tile[axis]])
         across.append(second)
     others = [loop for axis, loop in inner.items() if axis != row]
     turn, lane = s.split(element, [None, sizes.unroll])
-    s.reorder(*grid, task, *others, step, *across, turn, lane)
-    _bind(s, grid, task)
+    s.reorder(*grid, *spread, task, *others, step, *across, turn, lane)
+    _bind(s, grid, [*spread, task])
     for operand, index in _reads(s, block, sketch.program.inputs):
         read = _cache_read(s, block, index, SCOPE_TASKLET)
         s.compute_at(read, step if operand.uses(row) else task)
@@ -124,14 +124,15 @@ def _kernel(
     grid = [*pieces, *grid]
     groups = sizes.task[row] // sizes.block
     task, group, lane = s.split(inner[row], [sizes.tasklets, groups, sizes.block])
+    spread = _split_spread(s, sketch, sizes, inner)
     others = [loop for axis, loop in inner.items() if axis != row]
     *serial, step, element = reduction
     held, wide = place == VECTOR_BLOCK, sizes.block > REGISTER_ROWS
     turn, copy = s.split(lane if wide else element, [None, sizes.unroll])
     body = [element, turn, copy] if wide else [turn, copy, lane]
     order = [*serial, step, group] if held else [group, *serial, step]
-    s.reorder(*grid, task, *others, *order, *body)
-    _bind(s, grid, task)
+    s.reorder(*grid, *spread, task, *others, *order, *body)
+    _bind(s, grid, [*spread, task])
     share_at = others[-1] if others else task
     reads = []
     for operand, index in _reads(s, block, sketch.program.inputs):
@@ -143,7 +144,7 @@ def _kernel(
     for operand, shared, read in reads:
         if shared:
             s.compute_at(read, grid[-1])
-            _share_copy(s, read, sizes, operand.item_bytes)
+            _share_copy(s, read, sizes, operand.item_bytes, bool(spread))
         elif not operand.uses(tile):
             s.compute_at(read, task)
         else:
@@ -204,10 +205,10 @@ def _reduce(s: Schedule, sketch: Sketch, sizes: Sizes, decisions: Mapping[str, i
     turn, copy = s.split(element, [None, sizes.unroll])
     grid = [over, *grid]
     s.reorder(*grid, task, *spatial.values(), *serial, step, turn, copy)
-    _bind(s, grid, None)
+    _bind(s, grid, [])
     s.set_scope(block, 0, SCOPE_SHARED)
     s.reverse_compute_at(partial, grid[-1])
-    s.bind(task, "threadIdx.x")
+    _bind(s, [], [task])
     for _, index in _reads(s, block, sketch.program.inputs):
         s.compute_at(_cache_read(s, block, index, SCOPE_TASKLET), step)
     s.reverse_compute_at(s.cache_write(block, 0, SCOPE_REGISTERS), list(spatial.values())[-1])
@@ -260,8 +261,18 @@ def _split_reduction(
     return pieces, [*others, step, element]
 
 
-def _share_copy(s: Schedule, read: Block, sizes: Sizes, item_bytes: int) -> None:
-    """All tasklets load a shared operand together, a chunk each in turn."""
+def _split_spread(s: Schedule, sketch: Sketch, sizes: Sizes, inner: dict[int, Loop]) -> list[Loop]:
+    """The tasklet loop of the second axis that is spread over tasklets, or nothing."""
+    axis = sketch.roles.spread
+    if axis is None:
+        return []
+    over, inner[axis] = s.split(inner[axis], [sizes.spread, sizes.task[axis]])
+    return [over]
+
+
+def _share_copy(s: Schedule, read: Block, sizes: Sizes, item_bytes: int, two_axes: bool) -> None:
+    """All tasklets (of the first group, where two axes are spread) load a shared operand together,
+    a chunk each in turn."""
     last = s.get_loops(read)[-1]
     if s.get(last).thread_binding is not None:
         last = s.add_unit_loop(read)  # a single element
@@ -270,7 +281,12 @@ def _share_copy(s: Schedule, read: Block, sizes: Sizes, item_bytes: int) -> None
     turn, task, element = s.split(last, [int(part[0]) for part in parts])
     outer = [loop for loop in s.get_loops(read)[:-3] if s.get(loop).thread_binding is None]
     s.reorder(task, *outer, turn, element)
-    s.bind(task, "threadIdx.x")
+    if two_axes:
+        group = s.add_unit_loop(read)
+        s.reorder(group, task)
+        _bind(s, [], [group, task])
+    else:
+        _bind(s, [], [task])
 
 
 def _reads(s: Schedule, block: Block, operands: tuple[Operand, ...]) -> list[tuple[Operand, int]]:
@@ -284,11 +300,11 @@ def _cache_read(s: Schedule, block: Block, index: int, scope: str) -> Block:
     return s.cache_read(block, index, scope, consumer_blocks=[block])
 
 
-def _bind(s: Schedule, grid: list[Loop], task: Loop | None) -> None:
+def _bind(s: Schedule, grid: list[Loop], tasks: list[Loop]) -> None:
     for loop, name in zip(grid, _GRID, strict=False):
         s.bind(loop, name)
-    if task is not None:
-        s.bind(task, "threadIdx.x")
+    for loop, name in zip(reversed(tasks), ("threadIdx.x", "threadIdx.y"), strict=False):
+        s.bind(loop, name)
 
 
 def _name(s: Schedule, loop: Loop) -> str:

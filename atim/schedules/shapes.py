@@ -55,7 +55,8 @@ class Shape:
     reach     elements that a DPU's loops touch, at least `dpu` (more where a tile is clipped)
     task      elements per tasklet, unclipped
     tile      elements at the level where operands are copied to WRAM
-    tasklets  tasklets used;  block: rows handled together;  steps: tiles per row (or per tasklet)
+    tasklets  tasklets along the row axis (in "reduce": the tile axis);  spread: along the other
+    block     rows handled together;  steps: tiles per row (or per tasklet)
     unroll    copies of the innermost body along the tile, or along the rows of a wide block
     host      host threads
     """
@@ -66,10 +67,16 @@ class Shape:
     task: list[Column]
     tile: list[Column]
     tasklets: Column
+    spread: Column
     block: Column
     steps: Column
     unroll: Column
     host: Column
+
+    @property
+    def threads(self) -> Column:
+        """Tasklets of a DPU in all."""
+        return self.tasklets * self.spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,7 @@ class Sizes:
     task: tuple[int, ...]
     tile: tuple[int, ...]
     tasklets: int
+    spread: int
     block: int
     steps: int
     unroll: int
@@ -100,20 +108,21 @@ def shape_of(sketch: Sketch, columns: Columns) -> Shape:
         task=list(extents),
         tile=[ones] * len(extents),
         tasklets=ones,
+        spread=ones,
         block=ones,
         steps=ones,
         unroll=ones,
         host=_host(sketch, columns, ones),
     )
-    for axis in sketch.roles.grid:
-        if axis != sketch.roles.row:
+    roles = sketch.roles
+    for axis in sketch.program.spatial:
+        if axis != roles.row and axis in (*roles.grid, roles.across, roles.spread):
             _cut_serial(sketch, shape, axis, columns)
     if sketch.name == "elementwise":
-        _cut_along(sketch, shape, columns, _dpus(sketch, sketch.roles.row, columns))
-        if sketch.roles.across is not None:
-            _cut_across(sketch, shape, sketch.roles.across, columns)
+        _cut_along(sketch, shape, columns, _dpus(sketch, roles.row, columns))
     elif sketch.name == "reduce":
-        _cut_serial(sketch, shape, sketch.roles.row, columns)
+        if roles.row in roles.grid:
+            _cut_serial(sketch, shape, roles.row, columns)
         _cut_along(sketch, shape, columns, columns["pieces"])
     else:
         _cut_reduction(sketch, shape, columns)
@@ -133,7 +142,7 @@ def sizes_of(sketch: Sketch, columns: Columns) -> Sizes:
         first(shape.dpu),
         first(shape.task),
         first(shape.tile),
-        *first([shape.tasklets, shape.block, shape.steps, shape.unroll, shape.host]),
+        *first([shape.tasklets, shape.spread, shape.block, shape.steps, shape.unroll, shape.host]),
     )
 
 
@@ -144,6 +153,7 @@ def canonical(sketch: Sketch, matrix: Column) -> Column:
     shape, row = shape_of(sketch, columns), sketch.roles.row
     used = {f"dpus_{sketch.program.axes[a].name}": shape.grid[a] for a in sketch.roles.grid}
     used["tasklets"] = shape.tasklets
+    used["tasklets_outer"] = shape.spread
     used["tile"] = shape.tile[sketch.roles.tile]
     used["unroll"] = shape.unroll
     used["row_block"] = shape.block
@@ -159,7 +169,7 @@ def canonical(sketch: Sketch, matrix: Column) -> Column:
         alone = np.minimum(shape.task[row], sketch.program.axes[row].extent) <= shape.block
         kept = columns["vector"]
         kept = np.where(alone & (kept == VECTOR_BLOCK), VECTOR_ROW, kept)
-        alone = alone & (shape.tasklets == 1) & (shape.steps == 1)
+        alone = alone & (shape.threads == 1) & (shape.steps == 1)
         for axis in sketch.program.spatial:
             alone = alone & ((shape.dpu[axis] == 1) | (axis == row))
         used["vector"] = np.where(alone, VECTOR_ROW, kept)
@@ -218,25 +228,23 @@ def _dpus(sketch: Sketch, axis: int, columns: Columns) -> Column:
 
 
 def _cut_serial(sketch: Sketch, shape: Shape, axis: int, columns: Columns) -> None:
-    """A spatial axis over DPUs; every tasklet walks the DPU's share in full."""
-    extent = shape.dpu[axis]
-    span = ceil_div(extent, _dpus(sketch, axis, columns))
-    span = round_up(span, alignment(sketch, axis))
-    shape.dpu[axis] = shape.reach[axis] = shape.task[axis] = span
-    shape.grid[axis] = ceil_div(extent, span)
-
-
-def _cut_across(sketch: Sketch, shape: Shape, axis: int, columns: Columns) -> None:
-    """A second tiled axis, walked by every tasklet; the DPU's share becomes whole tiles."""
-    extent = sketch.program.axes[axis].extent
-    span = shape.dpu[axis]
-    count = ceil_div(span, columns["across"])
-    tile = round_up(ceil_div(span, count), alignment(sketch, axis))
-    span = tile * ceil_div(span, tile)
-    shape.dpu[axis] = shape.reach[axis] = shape.task[axis] = span
-    shape.tile[axis] = tile
-    if axis in sketch.roles.grid:
-        shape.grid[axis] = ceil_div(span * 0 + extent, span)
+    """A spatial axis besides the row axis: over DPUs, perhaps over tasklets, the rest in turn,
+    element by element or (the axis `across`) tile by tile."""
+    extent, roles = shape.dpu[axis], sketch.roles
+    share = ceil_div(extent, _dpus(sketch, axis, columns))
+    spread = columns["tasklets_outer"] if axis == roles.spread else np.ones_like(share)
+    per_task = ceil_div(share, spread)
+    tile = np.full_like(share, alignment(sketch, axis))
+    if axis == roles.across:
+        tile = round_up(ceil_div(per_task, ceil_div(per_task, columns["across"])), tile)
+        shape.tile[axis] = tile
+    per_task = round_up(per_task, tile)
+    if axis == roles.spread:
+        shape.spread = ceil_div(share, per_task)
+    used = ceil_div(share, per_task)
+    shape.dpu[axis] = shape.reach[axis] = used * per_task
+    shape.task[axis] = per_task
+    shape.grid[axis] = ceil_div(extent, shape.dpu[axis])
 
 
 def _cut_along(sketch: Sketch, shape: Shape, columns: Columns, dpus: Column) -> None:

@@ -49,6 +49,7 @@ class Roles:
     grid   spatial axes that are cut over DPUs: at most three, the piece axis included
     across other axis along which an element-wise input is contiguous (a transposition): it is
            tiled too, so that both ways are copied in runs; None without
+    spread other spatial axis that is spread over tasklets too, None without
     """
 
     row: int
@@ -56,6 +57,7 @@ class Roles:
     piece: int | None
     grid: tuple[int, ...]
     across: int | None = None
+    spread: int | None = None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ MAX_GRID_AXES = 3
 # up to so many rows, tasklets may share a row (each sums a part of it)
 FEW_ROWS = 96
 TASKLETS = (1, 2, 3, 4, 6, 8, 10, 11, 12, 14, 16, 18, 20, 21, 22, 24)
+SPREADS = (1, 2, 3, 4, 6, 8, 12, 16, 24)
 ROW_BLOCKS = (1, 2, 4)
 WIDE_ROW_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128)
 UNROLLS = (1, 2, 4, 8, 16, 32, 64)
@@ -60,12 +61,12 @@ def sketches_of(program: Program, target: Target, resident: tuple[str, ...] = ()
 def _elementwise(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch:
     row_axis = _row_axis(program)
     grid, across = _grid_axes(program, MAX_GRID_AXES), _across_axis(program)
-    roles = Roles(row_axis, row_axis, None, grid, across)
+    roles = Roles(row_axis, row_axis, None, grid, across, _spread_axis(program))
     row = program.axes[row_axis]
     widest = max(o.item_bytes for o in (*program.inputs, program.output))
     decisions = (
         *_dpu_decisions(program, roles, target),
-        Decision("tasklets", _tasklets(target)),
+        *_tasklet_decisions(roles, target),
         Decision("tile", _tiles(row.extent, widest)),
         Decision("unroll", UNROLLS),
         Decision("cyclic", (0, 1)),
@@ -77,7 +78,13 @@ def _elementwise(program: Program, target: Target, resident: tuple[str, ...]) ->
 
 
 def _rows(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch:
-    roles = Roles(_row_axis(program), _tile_axis(program), None, _grid_axes(program, MAX_GRID_AXES))
+    roles = Roles(
+        row=_row_axis(program),
+        tile=_tile_axis(program),
+        piece=None,
+        grid=_grid_axes(program, MAX_GRID_AXES),
+        spread=_spread_axis(program),
+    )
     decisions = (*_dpu_decisions(program, roles, target), *_row_decisions(program, roles, target))
     return Sketch("rows", program, roles, decisions, False, target, resident)
 
@@ -85,7 +92,11 @@ def _rows(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch
 def _rows_split(program: Program, target: Target, resident: tuple[str, ...]) -> Sketch:
     piece = max(program.reduction, key=lambda axis: program.axes[axis].extent)
     roles = Roles(
-        _row_axis(program), _tile_axis(program), piece, _grid_axes(program, MAX_GRID_AXES - 1)
+        row=_row_axis(program),
+        tile=_tile_axis(program),
+        piece=piece,
+        grid=_grid_axes(program, MAX_GRID_AXES - 1),
+        spread=_spread_axis(program),
     )
     pieces = tuple(p for p in counts(program.axes[piece].extent, target.dpus) if p > 1) or (1,)
     decisions = (
@@ -119,13 +130,20 @@ def _row_decisions(program: Program, roles: Roles, target: Target) -> tuple[Deci
     widest = max(o.item_bytes for o in program.inputs)
     vectors = [o for o in program.inputs if not o.uses(roles.row)]
     return (
-        Decision("tasklets", _tasklets(target)),
+        *_tasklet_decisions(roles, target),
         Decision("row_block", _row_blocks(program, roles)),
         Decision("tile", _tiles(program.axes[roles.tile].extent, widest)),
         Decision("vector", (0, 1, 2) if vectors else (0,)),
         Decision("unroll", UNROLLS),
         Decision("even", (1,)),
     )
+
+
+def _tasklet_decisions(roles: Roles, target: Target) -> tuple[Decision, ...]:
+    along = Decision("tasklets", _tasklets(target))
+    if roles.spread is None:
+        return (along,)
+    return (along, Decision("tasklets_outer", tuple(t for t in SPREADS if t <= target.tasklets)))
 
 
 def _row_blocks(program: Program, roles: Roles) -> tuple[int, ...]:
@@ -193,6 +211,13 @@ def _across_axis(program: Program) -> int | None:
             if coefficient and axis != row and operand.uses(row):
                 return axis
     return None
+
+
+def _spread_axis(program: Program) -> int | None:
+    """The axis before the row axis that is long enough to be spread over tasklets as well."""
+    row = _row_axis(program)
+    long = [a for a in program.spatial if a < row and program.axes[a].extent > 1]
+    return long[-1] if long else None
 
 
 def _contiguous_in_tile(program: Program) -> bool:

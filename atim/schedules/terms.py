@@ -130,7 +130,7 @@ def _layout(sketch: Sketch, shape: Shape) -> dict[str, Column | Floats]:
     return {
         "dpus": dpus,
         "pieces": shape.grid[piece] if piece is not None else np.ones_like(dpus),
-        "tasklets": shape.tasklets,
+        "tasklets": shape.threads,
         "rows_per_dpu": shape.dpu[row],
         "rows_per_tasklet": shape.task[row],
         "row_block": shape.block,
@@ -140,7 +140,7 @@ def _layout(sketch: Sketch, shape: Shape) -> dict[str, Column | Floats]:
         "unroll": shape.unroll,
         "host_threads": shape.host,
         "work": work,
-        "balance": work * (dpus * shape.tasklets) / total,
+        "balance": work * (dpus * shape.threads) / total,
     }
 
 
@@ -154,14 +154,14 @@ def _memory(sketch: Sketch, shape: Shape, copies: list[Copy]) -> dict[str, Colum
     misaligned = np.zeros_like(zero, dtype=bool)
     for copy in copies:
         misaligned |= copy.misaligned
-    stacks = shape.tasklets * sketch.target.stack_bytes
+    stacks = shape.threads * sketch.target.stack_bytes
     return {
         "dma_count": dmas,
         "dma_bytes": reads + writes,
         "read_bytes": reads,
         "write_bytes": writes,
         "dma_mean_bytes": (reads + writes) / np.maximum(dmas, 1),
-        "wram_bytes": shape.tasklets * buffers + shared + stacks + WRAM_RESERVE_BYTES,
+        "wram_bytes": shape.threads * buffers + shared + stacks + WRAM_RESERVE_BYTES,
         "buffer_bytes": buffers,
         "shared_bytes": shared,
         "mram_bytes": sum((c.mram for c in copies), zero),
@@ -238,8 +238,8 @@ def _cycles(
     distance = chip.issue_distance_cycles
     count, size = found["dma_count"], found["dma_bytes"]
     alone = distance * found["instructions"]
-    issue = np.maximum(shape.tasklets, distance) * found["instructions"]
-    engine = shape.tasklets * (
+    issue = np.maximum(shape.threads, distance) * found["instructions"]
+    engine = shape.threads * (
         chip.dma_occupancy_cycles * count + chip.dma_occupancy_cycles_per_byte * size
     )
     waiting = alone + chip.dma_read_latency_cycles * count + chip.dma_cycles_per_byte * size

@@ -38,11 +38,11 @@ class Reason:
 REASONS = (
     Reason("legal", "", ()),
     Reason("decision", "", ()),
-    Reason("tasklets", "", ("tasklets",)),
+    Reason("tasklets", "", ("tasklets", "tasklets_outer")),
     Reason("DPUs", "", ("dpus_*", "pieces")),
     Reason("row block", "rows", ("row_block",)),
     Reason("host threads", "", ("host_threads",)),
-    Reason("WRAM", "bytes", ("tasklets", "tile", "row_block", "vector")),
+    Reason("WRAM", "bytes", ("tasklets", "tasklets_outer", "tile", "row_block", "vector")),
     Reason("MRAM", "bytes", ("dpus_*", "pieces")),
     Reason("IRAM", "instructions (estimate)", ("unroll", "row_block")),
     Reason("DMA alignment", "", ("dpus_*", "row_block", "tile")),
@@ -102,7 +102,7 @@ def _needs(
         wrong += (column < _lowest(name)) | (column > SWITCHES.get(name, 2**31 - 1))
     return {
         _DECISION: (wrong, 0),
-        _TASKLETS: (requested("tasklets"), target.tasklets),
+        _TASKLETS: (np.maximum(requested("tasklets"), terms["tasklets"]), target.tasklets),
         _DPUS: (terms["dpus"], target.dpus),
         _BLOCK: (terms["row_block"], MAX_ROW_BLOCK),
         _THREADS: (requested("host_threads"), MAX_HOST_THREADS),
