@@ -34,7 +34,8 @@ COMPILERS: dict[str, tuple[str, ...]] = {
     "c++": ("-x", "c"),
     "clang++": ("-x", "c"),
 }
-FLAGS = ("-std=c11", "-O3", "-shared", "-fPIC", "-pthread")
+# tensors of integers wrap around, which plain C leaves undefined
+FLAGS = ("-std=c11", "-O3", "-fwrapv", "-shared", "-fPIC", "-pthread")
 TIME_LIMIT_S = 120.0
 
 
