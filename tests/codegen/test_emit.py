@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 import numpy as np
-import programs
+import te_programs as programs
 import pytest
 from native import compile_native
 from tvm import tirx

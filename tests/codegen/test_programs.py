@@ -7,7 +7,7 @@ by the shim in native.py.
 from __future__ import annotations
 
 import numpy as np
-import programs
+import te_programs as programs
 import pytest
 from native import KernelFault, run_native
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import programs
+import te_programs as programs
 import pytest
 
 from atim.codegen import Sources

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import programs
+import te_programs as programs
 import pytest
 import tvm_ffi
 from tvm import te, tirx
