@@ -261,7 +261,7 @@ class Dpu(Emitter):
                 for v, c in zip(self.grid, coeffs, strict=True)
                 if c
             ]
-            span = f"{base}..{base + extent - 1}" if extent > 1 or not terms else str(base)
+            span = f"{base}..{base + extent - 1}" if extent > 1 else str(base)
             axes.append(" + ".join([*terms, span] if span != "0" or not terms else terms))
         return f"{tile.tensor}[{', '.join(axes)}]"
 

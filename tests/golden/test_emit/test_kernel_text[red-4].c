@@ -10,7 +10,7 @@
 #include <barrier.h>
 
 __mram_noinit int64_t A[16384]; /* A[16384*k_0_k_1_fused_0 + 0..16383] */
-__mram_noinit int64_t y_rf[1]; /* y.rf[k_0_k_1_fused_0, 0..0] */
+__mram_noinit int64_t y_rf[1]; /* y.rf[k_0_k_1_fused_0, 0] */
 
 __host struct {
     int32_t k_0_k_1_fused_0;
