@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 
 import numpy as np
-import te_programs as programs
 import pytest
+import te_programs as programs
 from native import compile_native
 from tvm import tirx
 from tvm.tirx import BufferLoad, BufferStore, ForKind, IntImm, decl_buffer

@@ -7,8 +7,8 @@ by the shim in native.py.
 from __future__ import annotations
 
 import numpy as np
-import te_programs as programs
 import pytest
+import te_programs as programs
 from native import KernelFault, run_native
 
 from atim.codegen import Sources

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import te_programs as programs
 import pytest
+import te_programs as programs
 
 from atim.codegen import Sources
 from atim.pipeline import compile_func

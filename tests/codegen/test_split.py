@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import te_programs as programs
 import pytest
+import te_programs as programs
 import tvm_ffi
 from tvm import te, tirx
 from tvm.s_tir import SBlock, Schedule

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import te_programs as programs
 import pytest
+import te_programs as programs
 from tvm import te
 from tvm.s_tir import Schedule
 from tvm.script import tirx as T
