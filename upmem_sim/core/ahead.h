@@ -56,9 +56,9 @@ class Ahead {
     std::array<Undo, kQuantum> undo;
   };
   struct Word {
-    Mark writer, reader;         // the last ones
-    uint32_t others;             // no living segment but `reader` has read it if all are newer
-    uint8_t written, read;       // bits of bytes
+    Mark writer, reader;    // the last ones
+    uint32_t others;        // no living segment but `reader` has read it if all are newer
+    uint8_t written, read;  // bits of bytes
   };
 
   bool alive(Mark mark) const { return alive_[mark & 31] == mark; }
@@ -86,13 +86,14 @@ inline bool Ahead::read(Mark mark, uint32_t address) {
   const uint32_t used = used_bytes<kLog>(address);
   for (uint32_t i = 0; i < words; ++i) {
     const Mark writer = word[i].writer;
-    if (writer != mark && alive(writer) && (word[i].written & used)) [[unlikely]] return false;
+    if (writer != mark && alive(writer) && (word[i].written & used)) [[unlikely]]
+      return false;
   }
   for (uint32_t i = 0; i < words; ++i) {
     Word& w = word[i];
     if (w.reader != mark) {
       if (w.others < oldest_) w.others = 0;
-      if (alive(w.reader)) w.others = std::max(w.others, w.reader >> 5);
+
       if (!w.others) w.read = 0;
       w.reader = mark;
     }
@@ -108,10 +109,13 @@ inline bool Ahead::write(Mark mark, uint32_t address) {
   const uint32_t used = used_bytes<kLog>(address);
   for (uint32_t i = 0; i < words; ++i) {
     const Word& w = word[i];
-    if (w.writer != mark && alive(w.writer)) [[unlikely]] return false;  // room for one writer only
+    if (w.writer != mark && alive(w.writer)) [[unlikely]]
+      return false;  // room for one writer only
     if (!(w.read & used)) continue;
-    if (w.reader != mark && alive(w.reader)) [[unlikely]] return false;
-    if (w.others && alive_since(w.others, mark)) [[unlikely]] return false;
+    if (w.reader != mark && alive(w.reader)) [[unlikely]]
+      return false;
+    if (w.others && alive_since(w.others, mark)) [[unlikely]]
+      return false;
   }
   for (uint32_t i = 0; i < words; ++i) {
     Word& w = word[i];

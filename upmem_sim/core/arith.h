@@ -29,7 +29,9 @@ inline uint32_t hash_bits(uint32_t a, uint32_t b) {
 
 inline constexpr bool is_adder(Op op) { return op <= OP_rsubc; }
 inline constexpr bool subtracts(Op op) { return op >= OP_sub && op <= OP_rsubc; }
-inline constexpr bool takes_carry(Op op) { return op == OP_addc || op == OP_subc || op == OP_rsubc; }
+inline constexpr bool takes_carry(Op op) {
+  return op == OP_addc || op == OP_subc || op == OP_rsubc;
+}
 
 struct Sum {
   uint32_t x;
@@ -49,11 +51,15 @@ inline Sum adder(uint32_t a, uint32_t b, bool cf) {
 
 inline Sum adder(Op op, uint32_t a, uint32_t b, bool cf) {
   switch (op) {
-    case OP_add: return adder<OP_add>(a, b, cf);
-    case OP_addc: return adder<OP_addc>(a, b, cf);
+    case OP_add:
+      return adder<OP_add>(a, b, cf);
+    case OP_addc:
+      return adder<OP_addc>(a, b, cf);
     case OP_sub:
-    case OP_rsub: return adder<OP_sub>(a, b, cf);
-    default: return adder<OP_subc>(a, b, cf);
+    case OP_rsub:
+      return adder<OP_sub>(a, b, cf);
+    default:
+      return adder<OP_subc>(a, b, cf);
   }
 }
 
@@ -69,9 +75,11 @@ inline uint32_t plain_result([[maybe_unused]] uint32_t a, [[maybe_unused]] uint3
 inline uint32_t plain_result(Op op, uint32_t a, uint32_t b, uint32_t s) {
   switch (op) {
 #define OP(name, kind, cls, result) \
-  case OP_##name: return plain_result<OP_##name>(a, b, s);
+  case OP_##name:                   \
+    return plain_result<OP_##name>(a, b, s);
 #include "isa.def"
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
@@ -86,9 +94,11 @@ inline bool test(Condition cc, const Outcome& o) {
   [[maybe_unused]] const auto& [x, a, b, src, zf, carry, overflow, count_max] = o;
   switch (cc) {
 #define CONDITION(name, classes, expression) \
-  case CC_##name: return expression;
+  case CC_##name:                            \
+    return expression;
 #include "isa.def"
-    default: return false;
+    default:
+      return false;
   }
 }
 

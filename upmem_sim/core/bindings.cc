@@ -169,12 +169,13 @@ void define_machine(nb::module_& module) {
                    })
       .def("start", &Machine::start)
       .def("step", &step)
-      .def("advance",
-           [](Machine& m, uint64_t until, bool plain, bool interleaved) {
-             if (plain) return m.run_plain(until);
-             return interleaved ? m.run_interleaved(until) : m.run_fast(until);
-           },
-           nb::arg("until"), nb::arg("plain") = false, nb::arg("interleaved") = false)
+      .def(
+          "advance",
+          [](Machine& m, uint64_t until, bool plain, bool interleaved) {
+            if (plain) return m.run_plain(until);
+            return interleaved ? m.run_interleaved(until) : m.run_fast(until);
+          },
+          nb::arg("until"), nb::arg("plain") = false, nb::arg("interleaved") = false)
       .def("next_issue", &next_issue)
       .def("tasklet", &tasklet_state)
       .def("counters", &tasklet_counters)

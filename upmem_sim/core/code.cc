@@ -81,14 +81,19 @@ void decode_step(const Row& row, Decoded& d) {
 }
 
 Decoded decode(const Row& row) {
-  Decoded d{kGeneral, row.rd == kZero ? kTrash : row.rd, row.ra, row.rb, row.cc, row.target,
-            row.imm, row.off};
+  Decoded d{
+      kGeneral, row.rd == kZero ? kTrash : row.rd, row.ra, row.rb, row.cc, row.target, row.imm,
+      row.off};
   if (row.op >= OP_COUNT) return d;
   const auto op = static_cast<Op>(row.op);
   const bool plain = row.flags == 0, immediate = row.rb == kImmediate;
   switch (kOpKinds[op]) {
-    case Kind::ALU: decode_alu(row, d); break;
-    case Kind::STEP: decode_step(row, d); break;
+    case Kind::ALU:
+      decode_alu(row, d);
+      break;
+    case Kind::STEP:
+      decode_step(row, d);
+      break;
     case Kind::UNARY:
     case Kind::SHADD:
     case Kind::NONE:
@@ -105,7 +110,8 @@ Decoded decode(const Row& row) {
     case Kind::ATOMIC:
       if (row.flags == F_JUMP && row.cc == CC_nz) d.handler = handler(op, RR);
       break;
-    default: break;
+    default:
+      break;
   }
   if (d.handler == kGeneral && is_pure(kOpKinds[op])) d.handler = kPure;
   return d;

@@ -3,24 +3,26 @@
 // HANDLE_STORE and HANDLE_ATOMIC are the loop's own. Included once by each loop.
 
 #define HANDLE(name, form, call) \
-  case handler(OP_##name, form): done = call; break;
+  case handler(OP_##name, form): \
+    done = call;                 \
+    break;
 #define HANDLE_ALU_FORM(name, form) HANDLE(name, form, (alu<OP_##name, form>(TASKLET)))
-#define HANDLE_ALU(name)          \
-  HANDLE_ALU_FORM(name, RR)       \
-  HANDLE_ALU_FORM(name, RI)       \
-  HANDLE_ALU_FORM(name, IR)       \
-  HANDLE_ALU_FORM(name, JUMP_RR)  \
-  HANDLE_ALU_FORM(name, JUMP_RI)  \
-  HANDLE_ALU_FORM(name, JNZ_RR)   \
-  HANDLE_ALU_FORM(name, JNZ_RI)   \
-  HANDLE_ALU_FORM(name, SET_RR)   \
-  HANDLE_ALU_FORM(name, SET_RI)   \
-  HANDLE_ALU_FORM(name, WIDE_RR)  \
+#define HANDLE_ALU(name)         \
+  HANDLE_ALU_FORM(name, RR)      \
+  HANDLE_ALU_FORM(name, RI)      \
+  HANDLE_ALU_FORM(name, IR)      \
+  HANDLE_ALU_FORM(name, JUMP_RR) \
+  HANDLE_ALU_FORM(name, JUMP_RI) \
+  HANDLE_ALU_FORM(name, JNZ_RR)  \
+  HANDLE_ALU_FORM(name, JNZ_RI)  \
+  HANDLE_ALU_FORM(name, SET_RR)  \
+  HANDLE_ALU_FORM(name, SET_RI)  \
+  HANDLE_ALU_FORM(name, WIDE_RR) \
   HANDLE_ALU_FORM(name, WIDE_RI)
 #define HANDLE_UNARY(name) HANDLE(name, RR, unary<OP_##name>(TASKLET))
 #define HANDLE_SHADD(name) HANDLE(name, RR, shift_add<OP_##name>(TASKLET))
-#define HANDLE_STEP(name)                           \
-  HANDLE(name, RR, (step<OP_##name, RR>(TASKLET)))  \
+#define HANDLE_STEP(name)                          \
+  HANDLE(name, RR, (step<OP_##name, RR>(TASKLET))) \
   HANDLE(name, JUMP_RR, (step<OP_##name, JUMP_RR>(TASKLET)))
 #define HANDLE_PAIR(name) HANDLE(name, RR, move_pair<OP_##name>(TASKLET))
 #define HANDLE_CALL(name)             \

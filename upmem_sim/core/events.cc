@@ -27,8 +27,8 @@ uint64_t book(Machine& m, uint64_t at, uint32_t bytes, bool read) {
   const Params& p = m.params;
   const uint64_t start = std::max(at * kFraction, m.dma.free_at);
   const uint64_t latency = read ? p.dma_read_latency_cycles : p.dma_write_latency_cycles;
-  m.dma.free_at = advance(
-      p, start, p.dma_occupancy_cycles + p.dma_occupancy_cycles_per_byte * bytes);
+  m.dma.free_at =
+      advance(p, start, p.dma_occupancy_cycles + p.dma_occupancy_cycles_per_byte * bytes);
   m.dma.busy += m.dma.free_at - start;
   const uint64_t done = advance(p, start, latency + p.dma_cycles_per_byte * bytes);
   (read ? m.dma.reads : m.dma.writes) += 1;

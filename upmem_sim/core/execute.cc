@@ -177,8 +177,7 @@ void stop_self(Step& s) {
 void time_op(Step& s) {
   const uint32_t now = read_time(s.m, s.at);
   // Without a destination time_cfg is documented to have no effect.
-  if (s.row.op == OP_time_cfg && s.row.rd != kZero)
-    configure_time(s.m, second(s.t, s.row), s.at);
+  if (s.row.op == OP_time_cfg && s.row.rd != kZero) configure_time(s.m, second(s.t, s.row), s.at);
   write(s.t, s.row, now);
   go_on(s, s.row.cc == CC_true);
 }
@@ -193,26 +192,39 @@ void call(Step& s) {
 void dispatch(Step& s) {
   switch (kOpKinds[s.row.op]) {
     case Kind::ALU:
-    case Kind::UNARY: return alu(s);
-    case Kind::SHADD: return shift_add(s);
-    case Kind::STEP: return pair_step(s);
-    case Kind::PAIR: return move_pair(s);
-    case Kind::LOAD: return load(s);
+    case Kind::UNARY:
+      return alu(s);
+    case Kind::SHADD:
+      return shift_add(s);
+    case Kind::STEP:
+      return pair_step(s);
+    case Kind::PAIR:
+      return move_pair(s);
+    case Kind::LOAD:
+      return load(s);
     case Kind::STORE:
-    case Kind::STOREID: return store(s);
-    case Kind::DMA: transfer(s.m, s.t, s.row, s.at); return go_on(s, false);
+    case Kind::STOREID:
+      return store(s);
+    case Kind::DMA:
+      transfer(s.m, s.t, s.row, s.at);
+      return go_on(s, false);
     case Kind::ATOMIC:
       return finish_bit(s, s.row.op == OP_acquire ? acquire(s.m, s.t, s.row, s.self)
                                                   : release(s.m, s.t, s.row, s.self));
-    case Kind::THREAD: return finish_bit(s, control_thread(s.m, s.row, s.self, s.at));
-    case Kind::STOP: return stop_self(s);
-    case Kind::TIME: return time_op(s);
-    case Kind::CALL: return call(s);
+    case Kind::THREAD:
+      return finish_bit(s, control_thread(s.m, s.row, s.self, s.at));
+    case Kind::STOP:
+      return stop_self(s);
+    case Kind::TIME:
+      return time_op(s);
+    case Kind::CALL:
+      return call(s);
     case Kind::CODE:
       if (s.row.op == OP_fault)
         throw Fault{FaultKind::FAULT, -1, -1, static_cast<uint32_t>(s.row.imm), 0, 0};
       return go_on(s, false);
-    case Kind::NONE: return go_on(s, false);
+    case Kind::NONE:
+      return go_on(s, false);
   }
 }
 

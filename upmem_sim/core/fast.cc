@@ -29,8 +29,10 @@ template <Op op>
 [[gnu::always_inline]] inline bool load(Tasklet& t, uint32_t& pc, const Decoded& d,
                                         const Memory& memory, Ahead& ahead, Ahead::Mark mark) {
   uint32_t address;
-  if (!locate<op>(t, d, memory, address)) [[unlikely]] return false;
-  if (!ahead.read<access_log(op)>(mark, address)) [[unlikely]] return false;
+  if (!locate<op>(t, d, memory, address)) [[unlikely]]
+    return false;
+  if (!ahead.read<access_log(op)>(mark, address)) [[unlikely]]
+    return false;
   load_from<op>(t, d, memory, address);
   pc += 1;
   return true;
@@ -40,8 +42,10 @@ template <Op op, Form form>
 [[gnu::always_inline]] inline bool store(Tasklet& t, uint32_t& pc, const Decoded& d,
                                          const Memory& memory, Ahead& ahead, Ahead::Mark mark) {
   uint32_t address;
-  if (!locate<op>(t, d, memory, address)) [[unlikely]] return false;
-  if (!ahead.write<access_log(op)>(mark, address)) [[unlikely]] return false;
+  if (!locate<op>(t, d, memory, address)) [[unlikely]]
+    return false;
+  if (!ahead.write<access_log(op)>(mark, address)) [[unlikely]]
+    return false;
   ahead.save(mark, memory.wram, address, access_log(op));
   store_to<op, form>(t, d, memory, address);
   pc += 1;
@@ -57,8 +61,8 @@ template <Op op, Form form>
 #define TASKLET t, pc, d
 #include "dispatch.h"
 #define HANDLE_LOAD(name) HANDLE(name, RR, load<OP_##name>(TASKLET, memory, ahead, mark))
-#define HANDLE_STORE(name)                                                  \
-  HANDLE(name, RR, (store<OP_##name, RR>(TASKLET, memory, ahead, mark)))    \
+#define HANDLE_STORE(name)                                               \
+  HANDLE(name, RR, (store<OP_##name, RR>(TASKLET, memory, ahead, mark))) \
   HANDLE(name, RI, (store<OP_##name, RI>(TASKLET, memory, ahead, mark)))
 #define HANDLE_ATOMIC(name)
 
@@ -78,9 +82,11 @@ uint32_t run_ahead(Machine& m, Ahead& ahead, Tasklet& t, uint32_t self, Ahead::M
         run_pure(m, t, pc, self);
         done = true;
         break;
-      default: break;
+      default:
+        break;
     }
-    if (!done) [[unlikely]] break;
+    if (!done) [[unlikely]]
+      break;
   }
   t.pc = pc;
   return count;
@@ -117,8 +123,10 @@ bool may_execute(const Machine& m, Ahead& ahead, const Tasklet& t) {
       return row.op == OP_ldma ? ahead.may_write_now(address, bytes)
                                : ahead.may_read_now(address, bytes);
     }
-    case Kind::THREAD: return row.op != OP_clr_run;  // the target stops between two instructions
-    default: return true;
+    case Kind::THREAD:
+      return row.op != OP_clr_run;  // the target stops between two instructions
+    default:
+      return true;
   }
 }
 
@@ -138,8 +146,8 @@ bool skip_rounds(Ahead& ahead, Queue& queue, uint32_t next, uint64_t& cycle, uin
   }
   for (uint32_t k = 0, j = next; k < count; ++k) {
     Tasklet& t = *queue.ready[j];
-    t.ready = queue.in_order ? t.ready + rounds * distance
-                             : cycle + (rounds - 1) * period + k + distance;
+    t.ready =
+        queue.in_order ? t.ready + rounds * distance : cycle + (rounds - 1) * period + k + distance;
     t.issued += rounds;
     t.ahead -= static_cast<uint32_t>(rounds);
     if (!t.ahead) ahead.close(static_cast<uint32_t>(&t - base));
@@ -206,9 +214,7 @@ class Run {
   }
 
  private:
-  uint32_t index(const Tasklet& t) const {
-    return static_cast<uint32_t>(&t - m_.tasklets.data());
-  }
+  uint32_t index(const Tasklet& t) const { return static_cast<uint32_t>(&t - m_.tasklets.data()); }
 
   void rebuild() {
     m_.last = index(*last_);

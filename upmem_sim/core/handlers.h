@@ -112,8 +112,8 @@ template <Op op>
 
 // Address of a load or store; false if it breaks a rule.
 template <Op op>
-[[gnu::always_inline]] inline bool locate(const Tasklet& t, const Decoded& d,
-                                          const Memory& memory, uint32_t& address) {
+[[gnu::always_inline]] inline bool locate(const Tasklet& t, const Decoded& d, const Memory& memory,
+                                          uint32_t& address) {
   address = t.r[d.ra] + static_cast<uint32_t>(d.off);
   return reachable<op>(address, memory);
 }

@@ -20,7 +20,8 @@ template <Op op>
 [[gnu::always_inline]] inline bool load(Tasklet& t, uint32_t& pc, const Decoded& d,
                                         const Memory& memory) {
   uint32_t address;
-  if (!locate<op>(t, d, memory, address)) [[unlikely]] return false;
+  if (!locate<op>(t, d, memory, address)) [[unlikely]]
+    return false;
   load_from<op>(t, d, memory, address);
   pc += 1;
   return true;
@@ -30,7 +31,8 @@ template <Op op, Form form>
 [[gnu::always_inline]] inline bool store(Tasklet& t, uint32_t& pc, const Decoded& d,
                                          const Memory& memory) {
   uint32_t address;
-  if (!locate<op>(t, d, memory, address)) [[unlikely]] return false;
+  if (!locate<op>(t, d, memory, address)) [[unlikely]]
+    return false;
   store_to<op, form>(t, d, memory, address);
   pc += 1;
   return true;
@@ -39,8 +41,8 @@ template <Op op, Form form>
 #define TASKLET *t, t->pc, d
 #include "dispatch.h"
 #define HANDLE_LOAD(name) HANDLE(name, RR, load<OP_##name>(TASKLET, memory))
-#define HANDLE_STORE(name)                                      \
-  HANDLE(name, RR, (store<OP_##name, RR>(TASKLET, memory)))     \
+#define HANDLE_STORE(name)                                  \
+  HANDLE(name, RR, (store<OP_##name, RR>(TASKLET, memory))) \
   HANDLE(name, RI, (store<OP_##name, RI>(TASKLET, memory)))
 #define HANDLE_ATOMIC(name) HANDLE(name, RR, atomic<OP_##name>(TASKLET, m))
 
@@ -79,7 +81,8 @@ Exit loop(Machine& m, uint64_t until) {
     switch (d.handler) {
 #define OP(name, kind, cls, result) HANDLE_##kind(name)
 #include "isa.def"
-      default: break;
+      default:
+        break;
     }
     // What has no handler, and what breaks a rule.
     if (!done) [[unlikely]] {

@@ -85,12 +85,12 @@ inline constexpr uint32_t kConditionClasses[] = {
 };
 
 enum Flag : uint8_t {
-  F_SET = 1,        // rd = condition ? 1 : 0
-  F_JUMP = 2,       // if condition: pc = target
-  F_SIGNED = 4,     // result sign-extended into a pair
-  F_UNSIGNED = 8,   // result zero-extended into a pair
-  F_BIG = 16,       // big-endian access
-  F_RIR = 32,       // the immediate is the first operand
+  F_SET = 1,       // rd = condition ? 1 : 0
+  F_JUMP = 2,      // if condition: pc = target
+  F_SIGNED = 4,    // result sign-extended into a pair
+  F_UNSIGNED = 8,  // result zero-extended into a pair
+  F_BIG = 16,      // big-endian access
+  F_RIR = 32,      // the immediate is the first operand
 };
 
 inline constexpr uint8_t kZero = 24;        // register number of "zero"; as rd: no destination

@@ -52,11 +52,11 @@ struct alignas(64) Tasklet {
   uint32_t z = 1;      // zero flag: set if this is 0
   uint32_t ahead = 0;  // instructions executed that have not issued yet (run-ahead loop)
   bool cf = false;
-  bool ended = false;    // stopped where nobody is meant to wake it
+  bool ended = false;  // stopped where nobody is meant to wake it
   bool booted = false;
-  uint64_t ready = 0;    // first cycle in which it may issue
+  uint64_t ready = 0;  // first cycle in which it may issue
   uint64_t issued = 0;
-  uint64_t retries = 0;       // acquires that found the bit set
+  uint64_t retries = 0;  // acquires that found the bit set
   uint64_t dma_wait = 0, dmas = 0, asleep = 0, stops = 0, idle = 0;
   uint64_t stopped_at = 0;
 };
@@ -126,15 +126,19 @@ inline uint32_t access_bytes(Op op) {
     case OP_lbs:
     case OP_lbu:
     case OP_sb:
-    case OP_sb_id: return 1;
+    case OP_sb_id:
+      return 1;
     case OP_lhs:
     case OP_lhu:
     case OP_sh:
-    case OP_sh_id: return 2;
+    case OP_sh_id:
+      return 2;
     case OP_ld:
     case OP_sd:
-    case OP_sd_id: return 8;
-    default: return 4;
+    case OP_sd_id:
+      return 8;
+    default:
+      return 4;
   }
 }
 

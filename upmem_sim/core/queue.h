@@ -76,8 +76,7 @@ inline bool run_general(Machine& m, Tasklet& t, uint64_t cycle) {
   const uint32_t running = m.running;
   t.pc %= kIramInstructions;
   execute(m, self, m.code->rows[t.pc], cycle);
-  return m.running != running || m.iram.count ||
-         t.ready != cycle + m.params.issue_distance_cycles;
+  return m.running != running || m.iram.count || t.ready != cycle + m.params.issue_distance_cycles;
 }
 
 }  // namespace upmem

@@ -5,8 +5,7 @@
 
 namespace upmem {
 
-Races::Races(uint64_t wram_bytes)
-    : bytes_(wram_bytes), read_at_(wram_bytes * kMaxTasklets) {
+Races::Races(uint64_t wram_bytes) : bytes_(wram_bytes), read_at_(wram_bytes * kMaxTasklets) {
   start();
 }
 

@@ -22,7 +22,9 @@ constexpr std::chrono::milliseconds kPoll{50};
 class Runner {
  public:
   Runner(const std::vector<Machine*>& machines, uint64_t max_cycles, bool plain)
-      : machines_(machines), exits_(machines.size(), Exit::BUDGET), max_(max_cycles),
+      : machines_(machines),
+        exits_(machines.size(), Exit::BUDGET),
+        max_(max_cycles),
         plain_(plain) {}
 
   // The calling thread works too and is the one that looks at signals.

@@ -83,8 +83,11 @@ void Watch::check_stack(const Machine& m, uint32_t tasklet) {
   const uint32_t pointer = m.tasklets[tasklet].r[22];
   const bool inside = pointer >= stack_low[tasklet] && pointer <= stack_high[tasklet];
   if (!inside && on_stack_[tasklet])
-    throw Fault{FaultKind::STACK, static_cast<int32_t>(tasklet),
-                static_cast<int32_t>(m.tasklets[tasklet].pc), pointer, stack_low[tasklet],
+    throw Fault{FaultKind::STACK,
+                static_cast<int32_t>(tasklet),
+                static_cast<int32_t>(m.tasklets[tasklet].pc),
+                pointer,
+                stack_low[tasklet],
                 stack_high[tasklet]};
   on_stack_[tasklet] |= inside;
 }
@@ -121,10 +124,9 @@ void Watch::dma(const Machine& m, uint32_t tasklet, uint32_t near, uint32_t far,
     op == OP_ldma ? std::memcpy(w, r, bytes) : std::memcpy(r, w, bytes);
   }
   if (!races) return;
-  const int other = op == OP_ldma ? races->write(tasklet, near, bytes)
-                                  : races->read(tasklet, near, bytes);
-  if (other >= 0)
-    throw Fault{FaultKind::RACE, -1, -1, near, bytes, static_cast<uint32_t>(other)};
+  const int other =
+      op == OP_ldma ? races->write(tasklet, near, bytes) : races->read(tasklet, near, bytes);
+  if (other >= 0) throw Fault{FaultKind::RACE, -1, -1, near, bytes, static_cast<uint32_t>(other)};
 }
 
 // ---- synchronisation
