@@ -39,6 +39,8 @@ PRELUDE = """
 #include <stdint.h>
 #endif
 typedef struct { int32_t a; int64_t b; int16_t c; uint8_t d[3]; } pack_t;
+static inline int32_t near_f(float x) { return x > -1e9f && x < 1e9f ? (int32_t)x : 12345; }
+static inline int64_t near_d(double x) { return x > -1e17 && x < 1e17 ? (int64_t)x : 12345; }
 static uint32_t words[16];
 static int64_t longs[8];
 static int8_t bytes[32];
@@ -126,6 +128,8 @@ class _Generator:
             return self.builtin(type_, depth)
         if kind < 0.88:
             return self.narrow_product(type_, depth)
+        if kind < 0.91:
+            return self.floating(type_, depth)
         op = self.rng.choice(("~", "-"))
         unsigned = f"uint{max(32, _BITS[type_])}_t"
         return f"(({type_})({op}({unsigned}){self.expression(type_, depth - 1)}))"
@@ -180,6 +184,12 @@ class _Generator:
         a = self.expression(self.rng.choice(kinds), depth - 1)
         b = self.expression(self.rng.choice(kinds), depth - 1)
         return f"(({type_})({a} * {b}))"
+
+    def floating(self, type_: str, depth: int) -> str:
+        real, near = self.rng.choice((("float", "near_f"), ("double", "near_d")))
+        a, b = (f"({real}){self.expression(self.type(), depth - 1)}" for _ in range(2))
+        op = self.rng.choice(("+", "-", "*", "/", "<", ">=", "=="))
+        return f"(({type_}){near}(({real})({a} {op} {b})))"
 
     def call(self) -> None:
         """A call stands alone: C leaves open in which order operands change memory."""

@@ -66,6 +66,9 @@ _SIZES = {
 }  # fmt: skip
 
 
+_SECTION_LIMIT = 1 << 26  # bytes: the whole MRAM
+
+
 class _Parser:
     """State while the lines of one file are read."""
 
@@ -189,14 +192,16 @@ class _Parser:
             self.section.data += data
 
     def zero(self, rest: str) -> None:
-        count, fill = (*(constant(x) or 0 for x in split_operands(rest)), 0)[:2]
+        parts = split_operands(rest)
+        count = bounded(parts[0] if parts else "", _SECTION_LIMIT)
+        fill = (constant(parts[1]) if len(parts) > 1 else 0) or 0
         if self.section is not None and self.section.nobits and not fill:
             self.section.size += count
         else:
             self.emit(bytes([fill & 255]) * count)
 
     def align(self, alignment: int) -> None:
-        if self.section is not None:
+        if self.section is not None and alignment > 0:
             self.section.align = max(self.section.align, alignment)
             self.emit(bytes(-self.offset() % alignment))
 
@@ -210,7 +215,7 @@ class _Parser:
     def loc(self, rest: str) -> None:
         parts = rest.split(maxsplit=2)
         if len(parts) >= 2 and parts[1] != "0":  # line 0: no place in the source
-            self.place = (self.files.get(parts[0], "?"), int(parts[1]))
+            self.place = (self.files.get(parts[0], "?"), bounded(parts[1], 1 << 31))
 
     def size(self, rest: str) -> None:
         name, _, value = rest.partition(",")
@@ -224,9 +229,11 @@ class _Parser:
             self.out.functions.add(name.strip())
 
     def comm(self, rest: str) -> None:
+        if "," not in rest:
+            raise CompileError(f"assembly: .comm {rest} has no size")
         name, size, *alignment = split_operands(rest)
         self.enter(f".bss.{name}", "@nobits")
-        self.align(constant(alignment[0]) or 1 if alignment else 4)
+        self.align(bounded(alignment[0], 1 << 16) if alignment else 4)
         self.label(name)
         self.out.globals.add(name)
         self.zero(size)
@@ -258,8 +265,8 @@ _DIRECTIVES: dict[str, Callable[[_Parser, str], None]] = {
     ".globl": lambda p, rest: p.out.globals.add(rest.strip()),
     ".global": lambda p, rest: p.out.globals.add(rest.strip()),
     ".weak": lambda p, rest: p.out.weak.add(rest.strip()),
-    ".p2align": lambda p, rest: p.align(1 << int(rest.split(",")[0], 0)),
-    ".balign": lambda p, rest: p.align(int(rest.split(",")[0], 0)),
+    ".p2align": lambda p, rest: p.align(1 << bounded(rest.split(",")[0], 16)),
+    ".balign": lambda p, rest: p.align(bounded(rest.split(",")[0], 1 << 16)),
     ".zero": _Parser.zero,
     ".space": _Parser.zero,
     ".skip": _Parser.zero,
@@ -343,6 +350,14 @@ def _evaluate(node: ast.expr) -> int:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd):
         return _evaluate(node.operand)
     raise ValueError
+
+
+def bounded(text: str, limit: int) -> int:
+    """A count from 0 to `limit`. Errors: CompileError."""
+    number = constant(text.strip())
+    if number is None or not 0 <= number <= limit:
+        raise CompileError(f"assembly: {text.strip()!r} must be a number from 0 to {limit}")
+    return number
 
 
 def symbol(text: str) -> Sym:
