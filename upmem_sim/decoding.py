@@ -351,7 +351,7 @@ def decode(word: int) -> Insn:
     if 0 <= word < 1 << 48:
         try:
             insn = _decoder(word)(word)
-            if word in (encode(insn), synonym(insn)):
+            if encode(insn) == word or synonym(insn) == word:
                 return insn
         except (_NoInsn, AsmError):
             pass
