@@ -271,6 +271,8 @@ def _visit(expr: Node, operations: dict[tuple[str, str], int]) -> list[Node]:
         children, label = [expr.condition, expr.true_value, expr.false_value], "select"
     elif hasattr(expr, "a") and hasattr(expr, "b"):
         children, label = [expr.a, expr.b], type(expr).__name__.lower()
+        if label == "mul" and any(isinstance(child, tirx.IntImm) for child in children):
+            label = "scale"  # by a constant: shifts and adds
     else:
         return []
     key = (label, str(expr.ty))

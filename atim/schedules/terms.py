@@ -77,7 +77,8 @@ _KINDS = ("i32", "i64", "f32", "f64")
 _SLOTS = {
     "add": (1, 2, 62, 91),
     "sub": (1, 2, 47, 61),
-    "mul": (10, 129, 176, 654),
+    "mul": (12, 129, 176, 654),
+    "scale": (3, 8, 176, 654),
     "div": (40, 50, 1028, 2139),
     "floordiv": (45, 60, 1028, 2139),
     "floormod": (45, 60, 1028, 2139),
@@ -88,11 +89,12 @@ _SLOTS = {
 }
 _OTHER = (3, 5, 200, 300)
 
-# Code size: what is copied with each unrolled body, and everything around it
-_BODY_WORDS = {"mul": (6, 6, 6, 6)}
-_CALL_WORDS = 5
-_BASE_WORDS = 700
-_COPY_WORDS = 25
+# Code size, from kernels built: what is copied with each unrolled body (a call with its moves, or
+# the instructions themselves), and everything around it, library routines included
+_CALL_WORDS = 4
+_CALLS_FROM_SLOTS, _LIBRARY_SLOTS = 9, 40
+_BASE_WORDS, _LIBRARY_WORDS = 200, 450
+_COPY_WORDS = 20
 
 # Issue slots around the body
 _SLOTS_PER_DMA = 10
@@ -189,11 +191,13 @@ def _compute(
     around = around + _SLOTS_PER_GROUP * groups * bool(program.reduction)
     around = around + _results_slots(sketch, shape)
     code = sum(n * _words(op, dtype) for op, dtype, n in program.operations)
-    words = code + len(each) + 1 + len(once) / shape.block
+    words = code + sum(each) + sums + sum(once) / shape.block
+    library = any(_slots(op, dtype) > _LIBRARY_SLOTS for op, dtype, _ in program.operations)
+    base = _BASE_WORDS + _LIBRARY_WORDS * library + _COPY_WORDS * len(copies)
     return {
         "body_slots": body,
         "instructions": body * work + around,
-        "iram_words": _BASE_WORDS + _COPY_WORDS * len(copies) + lanes * words,
+        "iram_words": base + lanes * words,
     }
 
 
@@ -261,9 +265,9 @@ def _slots(op: str, dtype: str) -> int:
 
 
 def _words(op: str, dtype: str) -> int:
-    """Code of one operation in an unrolled body: a call, or the instructions themselves."""
+    """Code of one operation in an unrolled body."""
     slots = _slots(op, dtype)
-    return min(slots, _BODY_WORDS.get(op, (_CALL_WORDS,) * 4)[_kind(dtype)])
+    return _CALL_WORDS if slots > _CALLS_FROM_SLOTS else slots
 
 
 def _access_slots(operand: Operand) -> float:
