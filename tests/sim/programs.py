@@ -155,3 +155,34 @@ def random_program(rng: Random, tasklets: int, sharing: float = 0.5) -> list[Ins
     end = len(insns)
     insns.append(Insn("stop", [], "true", end))
     return insns
+
+
+def racy_program(rng: Random, tasklets: int) -> list[Insn]:
+    """Tasklets that compute for some time, then touch the same 16 bytes, without any event.
+
+    Each tasklet has its own code, so that the accesses fall into any order.
+    """
+    insns = [
+        Insn("jgeu", ["id", tasklets - 1], None, 2),
+        Insn("boot", ["id", 1]),
+        Insn("lsl", [BASE, "id8", 6]),
+        Insn("add", [BASE, BASE, 512]),
+    ]
+    insns += [Insn("move", [f"r{k}", rng.getrandbits(16)]) for k in range(8)]
+    table = len(insns)
+    insns += [Insn("jeq", ["id", t], None, 0) for t in range(tasklets)]
+    for t in range(tasklets):
+        insns[table + t].target = len(insns)
+        for _ in range(rng.randint(1, 3)):
+            insns += [Insn("add", ["r8", "r8", 1])] * rng.choice([0, 1, 5, 20, 60])
+            op = rng.choice(["lw", "sw", "lbu", "sb", "lhu", "sh", "ld", "sd", "sw"])
+            offset = rng.randrange(0, 16, _SIZE[op[1]])
+            register = f"d{2 * rng.randrange(4)}" if op[1] == "d" else f"r{rng.randrange(8)}"
+            args = [register, "zero", offset] if op[0] == "l" else ["zero", offset, register]
+            insns.append(Insn(op, args))
+        if rng.random() < 0.2:
+            insns.append(Insn(rng.choice(["ldma", "sdma"]), ["zero", "r9", 0]))
+        insns += [Insn("sd", [BASE, 8 * k, f"d{2 * k}"]) for k in range(4)]
+        end = len(insns)
+        insns.append(Insn("stop", [], "true", end))
+    return insns

@@ -13,7 +13,7 @@ from random import Random
 import numpy as np
 import pytest
 from harness import rows_of
-from programs import every_form, random_program
+from programs import every_form, racy_program, random_program
 from upmem_sim._core import Code, Exit, Machine
 
 from upmem_sim.interpreter import Interpreter
@@ -59,8 +59,7 @@ def case(seed: int, tasklets: int) -> tuple[list[Insn], Code, bytes]:
     return insns, Code(rows_of(insns).tobytes()), image(rng, 16384)
 
 
-def compare_loops(seed: int, tasklets: int, params: DpuParams = PARAMS) -> None:
-    _, code, wram = case(seed, tasklets)
+def compare_loops(seed: int, code: Code, wram: bytes, params: DpuParams = PARAMS) -> None:
     plain = machine(code, wram, params)
     status = plain.advance(LIMIT, plain=True)
     wanted = snapshot(plain)
@@ -73,14 +72,21 @@ def compare_loops(seed: int, tasklets: int, params: DpuParams = PARAMS) -> None:
 @pytest.mark.parametrize("tasklets", [1, 2, 3, 8, 11, 16, 24])
 def test_all_loops_agree(tasklets: int) -> None:
     for seed in range(50):
-        compare_loops(seed, tasklets)
+        compare_loops(seed, *case(seed, tasklets)[1:])
 
 
 @pytest.mark.parametrize("preset", sorted(DPU_PRESETS))
 def test_loops_agree_for_every_chip(preset: str) -> None:
     params = replace(DPU_PRESETS[preset], silicon_dma_alignment=True, issue_distance_cycles=9)
     for seed in range(20):
-        compare_loops(1000 + seed, 12, params)
+        compare_loops(seed, *case(1000 + seed, 12)[1:], params)
+
+
+@pytest.mark.parametrize("tasklets", [2, 3, 5, 12])
+def test_loops_agree_on_races(tasklets: int) -> None:
+    for seed in range(100):
+        code = Code(rows_of(racy_program(Random(seed), tasklets)).tobytes())
+        compare_loops(seed, code, bytes(range(1, 129)))
 
 
 def test_a_run_in_pieces_is_the_same_run() -> None:

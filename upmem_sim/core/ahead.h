@@ -93,7 +93,7 @@ inline bool Ahead::read(Mark mark, uint32_t address) {
     Word& w = word[i];
     if (w.reader != mark) {
       if (w.others < oldest_) w.others = 0;
-
+      if (alive(w.reader)) w.others = std::max(w.others, w.reader >> 5);
       if (!w.others) w.read = 0;
       w.reader = mark;
     }
