@@ -16,6 +16,7 @@ from upmem_sim.layout import ATOMIC_BITS, RESERVED_SECTIONS
 from upmem_sim.program import ATOMIC_BASE, IRAM_BASE, MRAM_BASE, Program
 
 EM_DPU = 245  # of UPMEM's LLVM; not a registered number
+_FLAGS = 0x2800000  # as UPMEM's linker writes, meaning unknown; nothing here reads it
 NOTE_SECTION = ".note.upmem_sim"
 LINES_SECTION = ".upmem_sim.lines"
 ENCODING_VERSION = 2
@@ -159,7 +160,7 @@ def write_elf(program: Program) -> bytes:
     body += bytes(-len(body) % 8)
     count = len(sections) + 1
     ident = b"\x7fELF\x01\x01\x01".ljust(16, b"\0")
-    entry = (IRAM_BASE, _HEADER.size, len(body), 0, _HEADER.size, _SEGMENT.size, len(segments))
+    entry = (IRAM_BASE, _HEADER.size, len(body), _FLAGS, _HEADER.size, _SEGMENT.size, len(segments))
     _HEADER.pack_into(body, 0, ident, 2, EM_DPU, 1, *entry, SECTION.size, count, count - 1)
     for i, s in enumerate(segments):
         size = len(s.data) or s.size

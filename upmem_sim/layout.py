@@ -99,7 +99,7 @@ def _up(value: int, align: int) -> int:
 def linker_symbols(nr_tasklets: int, stacks: list[int]) -> dict[str, int]:
     """Names that the linker defines; addresses follow in `_place`."""
     values = {"NR_TASKLETS": nr_tasklets, "__atomic_start_addr": ATOMIC_BASE}
-    values["__atomic_end_addr"] = ATOMIC_BASE + ATOMIC_BITS
+    values["__atomic_used_addr"] = ATOMIC_BASE + ATOMIC_RESERVED  # first bit of the program's
     for tasklet in range(MAX_TASKLETS):
         values[f"STACK_SIZE_TASKLET_{tasklet}"] = stacks[tasklet] if tasklet < nr_tasklets else 0
         if tasklet < nr_tasklets:
@@ -110,7 +110,7 @@ def linker_symbols(nr_tasklets: int, stacks: list[int]) -> dict[str, int]:
         "__sys_heap_pointer_end",
         "__sys_used_mram_end",
         "__sw_cache_buffer",
-        "__atomic_used_addr",
+        "__atomic_end_addr",
     ):
         values[name] = 0
     values[STACK_TABLE] = 0
@@ -187,7 +187,7 @@ def _place_atomic(pieces: list[Piece], values: dict[str, int]) -> None:
     for piece in pieces:
         if piece.output == ".atomic":
             piece.at, at = at, at + piece.length
-    values["__atomic_used_addr"] = at  # end of the program's bits: start-up releases them
+    values["__atomic_end_addr"] = at  # start-up releases the program's bits
     used, free = at - ATOMIC_BASE - ATOMIC_RESERVED, ATOMIC_BITS - ATOMIC_RESERVED
     if used > free:
         raise LinkError(f"atomic bits: {used} needed, limit {free}, {used - free} too many")

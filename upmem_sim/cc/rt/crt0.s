@@ -7,8 +7,8 @@
 __bootstrap:
 __sys_start:
     jneq id, 0, .Lboot_next
-    move r0, __atomic_start_addr + 200
-    move r1, __atomic_used_addr
+    move r0, __atomic_used_addr
+    move r1, __atomic_end_addr
     jump .Lmore_bits
 .Lfree:
     release r0, 0, nz, .Lfreed
