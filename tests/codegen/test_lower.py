@@ -5,17 +5,13 @@ from __future__ import annotations
 import pytest
 import tvm
 import tvm_ffi
+from kernel_forms import assert_same
 from tvm.script import tirx as T
 
 from atim.codegen.kernel_func import body_of, external_name
 from atim.codegen.lower import BARRIER, lift_inits, spread_tasklets
 from atim.codegen.registers import promote_sums, unroll_registers
 from atim.errors import ScheduleError
-
-
-def assert_same(after, expected):
-    plain = [f.without_attr("global_symbol") for f in (after, expected)]
-    tvm.ir.assert_structural_equal(*plain, map_free_vars=True)
 
 
 def barriers(func) -> int:
