@@ -134,6 +134,21 @@ def test_bad_c_is_one_line_with_its_place(body: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_words_of_the_compiler_in_strings_are_only_text() -> None:
+    text = """
+    #include <defs.h>
+    #include <mram.h>
+    __host char out[64] = "a fastcc b addrspacecast = mul i32 %1, %2";
+    __attribute__((noinline)) static int local(int a, int b) { return a * 3 + b; }
+    int main() { out[63] = local(out[0], out[1]) + local(5, out[2]); return 0; }"""
+    dpu = Dpu(compile_c(text))
+    assert (
+        dpu.read("out", np.uint8, 40).tobytes() == b"a fastcc b addrspacecast = mul i32 %1, %2"[:40]
+    )
+    dpu.run()
+    assert dpu.read("out", np.uint8, 64)[63] == (97 * 3 + 32 + 15 + ord("f")) & 255
+
+
 def test_other_errors_are_plain() -> None:
     with pytest.raises(CompileError, match="-O9"):
         compile_c("int main() { return 0; }", opt="-O9")

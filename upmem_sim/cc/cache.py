@@ -27,11 +27,9 @@ def folder() -> Path:
 def code_identity() -> str:
     """Hash of the translator and headers: entries of other versions are never used."""
     digest = hashlib.sha256()
-    parent = _SOURCES.parent
-    modules = [parent / name for name in ("isa.py", "objfile.py", "asm.py", "sugar.py")]
+    modules = _SOURCES.parent.glob("*.py")
     for path in sorted([*_SOURCES.glob("*.py"), *_SOURCES.glob("include/*.h"), *modules]):
-        if path.is_file():
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
 

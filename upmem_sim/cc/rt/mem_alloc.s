@@ -4,11 +4,11 @@
     .globl mem_alloc
 mem_alloc:
     move r2, __mem_lock
+    acquire r2, 0, nz, .
     add r1, r1, 7, c, .Lfull
     and r1, r1, -8
-    move r4, __sys_heap_pointer_end
-    acquire r2, 0, nz, .
     lw r3, zero, __sys_heap_pointer
+    move r4, __sys_heap_pointer_end
     add r1, r1, r3, c, .Lfull
     jgtu r1, r4, .Lfull
     sw zero, __sys_heap_pointer, r1
