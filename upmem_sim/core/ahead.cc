@@ -49,19 +49,18 @@ bool Ahead::may_read_now(uint32_t address, uint32_t bytes) const {
   return true;
 }
 
+// Where the answer is no, all segments are taken back, and what has been cleared did not matter.
 bool Ahead::may_write_now(uint32_t address, uint32_t bytes) {
   for (uint32_t i = address / 4; i < (address + bytes + 3) / 4; ++i) {
-    const Word& w = words_[i];
+    Word& w = words_[i];
     const uint32_t used = used_of(i, address, bytes);
     if (alive(w.writer) && w.written & used) return false;
-    if (!(w.read & used)) continue;
-    if (alive(w.reader)) return false;
-    if (w.others && alive_since(w.others, 0)) return false;
-  }
-  for (uint32_t i = address / 4; i < (address + bytes + 3) / 4; ++i) {
-    const uint32_t used = used_of(i, address, bytes);
-    words_[i].written &= static_cast<uint8_t>(~used);
-    words_[i].read &= static_cast<uint8_t>(~used);
+    if (w.read & used) {
+      if (alive(w.reader)) return false;
+      if (w.others && alive_since(w.others, 0)) return false;
+    }
+    w.written &= static_cast<uint8_t>(~used);
+    w.read &= static_cast<uint8_t>(~used);
   }
   return true;
 }
