@@ -16,7 +16,7 @@ from upmem_sim.cc.ir_text import debug_place, split_arguments
 from upmem_sim.cc.products import narrow_products
 from upmem_sim.errors import CompileError
 
-_CONVENTION = re.compile(r"^((?:define|declare)\b[^@\"]*?|[^\"@]*? call) (?:fast|cold)cc ", re.M)
+_CONVENTION = re.compile(r'^((?:define|declare)\b[^@"\n]*?|[^"@\n]*? call) (?:fast|cold)cc ', re.M)
 _MRAM = "addrspace(255)"
 _LOAD = re.compile(r"(\s*%[\w.]+ = )load (atomic )?(?:volatile )?(.*)$")
 _STORE = re.compile(r"(\s*)store (atomic )?(?:volatile )?(.*)$")
@@ -44,7 +44,8 @@ def rewrite(text: str, file: str) -> str:
     Errors: CompileError with file:line when debug lines are in the IR.
     """
     # RV32's own convention for local functions passes arguments in temporaries as well
-    text = _CONVENTION.sub(r"\1 ", text)
+    if "fastcc " in text or "coldcc " in text:
+        text = _CONVENTION.sub(r"\1 ", text)
     if _MRAM not in text and _BAD_SIZE not in text and " = mul " not in text:
         return text
     lines = text.split("\n")
