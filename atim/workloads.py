@@ -28,6 +28,11 @@ Arrays = Mapping[str, Array]
 # GEVA and GEMV scale by constants of the program
 C0, C1 = 3, 5
 MAX_ELEMENTS = 2**31 - 1
+_INTEGERS = ("int32", "int8", "int16", "int64", "uint8")
+_TYPES = (*_INTEGERS, "float32", "float64")
+# products of matrices: bytes are summed in int32, everything else in its own type
+_PRODUCTS = ("int32", "int8", "int64", "float32", "float64")
+_SUMS = {"int8": "int32"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,36 @@ def _inputs(dtype: str, **shapes: tuple[int, ...]) -> list[te.Tensor]:
     return [te.placeholder(shape, dtype, name) for name, shape in shapes.items()]
 
 
+def _wide(value: te.TensorSlice) -> tirx.PrimExpr:
+    """In the type of its sums."""
+    dtype = str(value.dtype)
+    return value.astype(_SUMS[dtype]) if dtype in _SUMS else value
+
+
+def _summed(arrays: Arrays) -> tuple[Array, Array]:
+    """A and x in the type of their sums."""
+    a, x = arrays["A"], arrays["x"]
+    dtype = _SUMS.get(a.dtype.name, a.dtype.name)
+    return a.astype(dtype, copy=False), x.astype(dtype, copy=False)
+
+
+def _matrix_vector(arrays: Arrays) -> Array:
+    a, x = _summed(arrays)
+    product: Array = a @ x
+    return product
+
+
+def _scaled_matrix_vector(arrays: Arrays) -> Array:
+    product = _matrix_vector(arrays)
+    scaled: Array = product.dtype.type(C0) * product
+    return scaled
+
+
+def _batched_matrix_vector(arrays: Arrays) -> Array:
+    product: Array = np.einsum("ijk,ik->ij", *_summed(arrays))
+    return product
+
+
 def _va(shape: tuple[int, ...], dtype: str) -> list[te.Tensor]:
     a, b = _inputs(dtype, A=shape, B=shape)
     return [a, b, te.compute(shape, lambda i: a[i] + b[i], "C")]
@@ -141,29 +176,37 @@ def _mtv(shape: tuple[int, ...], dtype: str) -> list[te.Tensor]:
     rows, columns = shape
     a, x = _inputs(dtype, A=shape, x=(columns,))
     k = te.reduce_axis((0, columns), "k")
-    return [a, x, te.compute((rows,), lambda i: te.sum(a[i, k] * x[k], axis=k), "y")]
+    return [a, x, te.compute((rows,), lambda i: te.sum(_wide(a[i, k]) * _wide(x[k]), axis=k), "y")]
 
 
 def _gemv(shape: tuple[int, ...], dtype: str) -> list[te.Tensor]:
     rows, columns = shape
     a, x = _inputs(dtype, A=shape, x=(columns,))
     k = te.reduce_axis((0, columns), "k")
-    t = te.compute((rows,), lambda i: te.sum(a[i, k] * x[k], axis=k), "t")
-    return [a, x, te.compute((rows,), lambda i: tirx.const(C0, dtype) * t[i], "y")]
+    t = te.compute((rows,), lambda i: te.sum(_wide(a[i, k]) * _wide(x[k]), axis=k), "t")
+    return [a, x, te.compute((rows,), lambda i: tirx.const(C0, t.dtype) * t[i], "y")]
 
 
 def _ttv(shape: tuple[int, ...], dtype: str) -> list[te.Tensor]:
     m, n, columns = shape
     a, x = _inputs(dtype, A=shape, x=(columns,))
     k = te.reduce_axis((0, columns), "k")
-    return [a, x, te.compute((m, n), lambda i, j: te.sum(a[i, j, k] * x[k], axis=k), "y")]
+    return [
+        a,
+        x,
+        te.compute((m, n), lambda i, j: te.sum(_wide(a[i, j, k]) * _wide(x[k]), axis=k), "y"),
+    ]
 
 
 def _mmtv(shape: tuple[int, ...], dtype: str) -> list[te.Tensor]:
     m, n, columns = shape
     a, x = _inputs(dtype, A=shape, x=(m, columns))
     k = te.reduce_axis((0, columns), "k")
-    return [a, x, te.compute((m, n), lambda i, j: te.sum(a[i, j, k] * x[i, k], axis=k), "y")]
+    return [
+        a,
+        x,
+        te.compute((m, n), lambda i, j: te.sum(_wide(a[i, j, k]) * _wide(x[i, k]), axis=k), "y"),
+    ]
 
 
 _VECTORS = ((16777216,), (1048576,), (67108864,))
@@ -175,7 +218,7 @@ WORKLOADS: dict[str, Row] = {
         "C[i] = A[i] + B[i]",
         ("N",),
         _VECTORS,
-        ("int32", "float32"),
+        _TYPES,
         ("A", "B"),
         _va,
         lambda v: v["A"] + v["B"],
@@ -184,7 +227,7 @@ WORKLOADS: dict[str, Row] = {
         f"C[i] = {C0} A[i] + {C1} B[i]",
         ("N",),
         _VECTORS,
-        ("int32", "float32"),
+        _TYPES,
         ("A", "B"),
         _geva,
         lambda v: v["A"].dtype.type(C0) * v["A"] + v["A"].dtype.type(C1) * v["B"],
@@ -193,7 +236,7 @@ WORKLOADS: dict[str, Row] = {
         "b = sum_i A[i]",
         ("N",),
         ((8388608,), (524288,), (33554432,), (67108864,)),
-        ("int64", "int32", "float32"),
+        ("int64", "int32", "uint8", "float32", "float64"),
         ("A",),
         _red,
         lambda v: v["A"].sum(keepdims=True, dtype=v["A"].dtype),
@@ -202,36 +245,36 @@ WORKLOADS: dict[str, Row] = {
         "y[i] = sum_k A[i,k] x[k]",
         ("M", "K"),
         _MATRICES,
-        ("int32", "float32"),
+        _PRODUCTS,
         ("A",),
         _mtv,
-        lambda v: v["A"] @ v["x"],
+        _matrix_vector,
     ),
     "gemv": Row(
         f"y[i] = {C0} sum_k A[i,k] x[k]",
         ("M", "K"),
         _MATRICES,
-        ("int32", "float32"),
+        _PRODUCTS,
         ("A",),
         _gemv,
-        lambda v: v["A"].dtype.type(C0) * (v["A"] @ v["x"]),
+        _scaled_matrix_vector,
     ),
     "ttv": Row(
         "y[i,j] = sum_k A[i,j,k] x[k]",
         ("M", "N", "K"),
         _TENSORS,
-        ("int32", "float32"),
+        _PRODUCTS,
         ("A",),
         _ttv,
-        lambda v: v["A"] @ v["x"],
+        _matrix_vector,
     ),
     "mmtv": Row(
         "y[i,j] = sum_k A[i,j,k] x[i,k]",
         ("M", "N", "K"),
         _TENSORS,
-        ("int32", "float32"),
+        _PRODUCTS,
         ("A",),
         _mmtv,
-        lambda v: np.einsum("ijk,ik->ij", v["A"], v["x"]),
+        _batched_matrix_vector,
     ),
 }

@@ -155,9 +155,9 @@ def test_canonical_rows_schedule_the_same(rng: np.random.Generator) -> None:
 def test_checks_tens_of_thousands_a_second(rng: np.random.Generator) -> None:
     (sketch,) = [s for s in sketches("mtv", (4096, 4096)) if s.split_reduction]
     matrix = matrix_of(sketch, rng, 5000)
-    start = time.perf_counter()
+    start = time.process_time()
     check(sketch, matrix, TARGET)
-    assert time.perf_counter() - start < 0.25
+    assert time.process_time() - start < 0.25
 
 
 LIMITS = [
