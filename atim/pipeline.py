@@ -1,11 +1,11 @@
 """From a candidate to C: every stage in order. The file to read first.
 
 schedule   sketch x decisions -> scheduled TIR             (ordinary TVM schedules)
-split      host nests | one DPU kernel                     codegen/split.py, widen.py
+split      host nests | one DPU kernel                     codegen/split.py
+copies     as long as their tiles, no longer than results  codegen/widen.py, narrow.py
 place      each DPU's tiles, kernel in local coordinates   codegen/transfer.py
 boundary   copies to DMA, guards out of the loops          codegen/boundary.py
-lower      accumulators in registers                       codegen/registers.py
-           tasklets, barriers                              codegen/lower.py
+lower      accumulators in registers, tasklets, barriers   codegen/registers.py, lower.py
 emit       kernel.c, host.c                                codegen/kernel_c.py, host_c.py
 """
 
@@ -21,6 +21,7 @@ from atim.codegen.boundary import BOUNDARY_PASSES
 from atim.codegen.host_c import emit_host
 from atim.codegen.kernel_c import emit_kernel
 from atim.codegen.lower import lift_inits, spread_tasklets
+from atim.codegen.narrow import narrow_copies
 from atim.codegen.registers import promote_sums, unroll_registers
 from atim.codegen.split import split
 from atim.codegen.transfer import place
@@ -51,7 +52,7 @@ def compile_func(
     func: tirx.PrimFunc, target: Target, boundary_level: int = BOUNDARY_LEVEL
 ) -> Sources:
     """The same for any scheduled PrimFunc. `boundary_level` as in boundary.py, 0 to 5."""
-    parts = widen_copies(split(func))
+    parts = narrow_copies(widen_copies(split(func)))
     placed = place(parts)
     kernel, tiles = unroll_registers(placed.kernel, placed.tiles), placed.tiles
     for boundary_pass in BOUNDARY_PASSES:

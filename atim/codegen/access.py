@@ -158,6 +158,27 @@ def uses(expr: ir.Expr | Stmt, variables: set[tirx.Var]) -> bool:
     return tvm_ffi.structural_walk(expr, [stop], order="pre") is not None
 
 
+def loops_of_life(body: Stmt, buffer: tirx.Var) -> set[tirx.Var]:
+    """Variables of the loops inside the smallest statement with every access to the buffer."""
+    stmt = body
+    while True:
+        parts: list[Stmt] = []
+        if isinstance(stmt, (For, IfThenElse)):
+            parts = [stmt.body] if isinstance(stmt, For) else [stmt.then_case]
+        elif isinstance(stmt, SeqStmt):
+            parts = [s for s in stmt.seq if uses(s, {buffer})]
+        if len(parts) != 1:
+            break
+        stmt = parts[0]
+    inside: set[tirx.Var] = set()
+
+    def visit(loop: For) -> None:
+        inside.add(loop.loop_var)
+
+    tvm_ffi.structural_walk(stmt, [(For, visit)])
+    return inside
+
+
 def storage(shape: list[int] | tuple[int, ...], item_bytes: int) -> tuple[int, ...]:
     """The shape as stored: the last axis that is not 1 is rounded up to 8 bytes, so that every row
     starts where a DMA may start."""

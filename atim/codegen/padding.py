@@ -18,7 +18,7 @@ import tvm_ffi
 from tvm import ir, tirx
 from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
-from atim.codegen.access import Access, accesses, children, uses
+from atim.codegen.access import Access, accesses, children, loops_of_life, uses
 from atim.codegen.affine import Affine, Ranges, affine, below_zero, less, scales
 from atim.codegen.copies import in_mram, match_copy
 from atim.codegen.kernel_func import (
@@ -145,7 +145,7 @@ class _Facts:
         found = self.found[store.buffer]
         if not found[0].store:
             return False
-        inside = _loops_of_life(self.body, store.buffer)
+        inside = loops_of_life(self.body, store.buffer)
         for axis, index in enumerate(store.indices):
             linear = affine(index, self.ranges)
             if linear is None:
@@ -256,24 +256,3 @@ def _divides(expr: ir.Expr) -> bool:
     ):
         return True
     return any(_divides(child) for child in children(expr))
-
-
-def _loops_of_life(body: Stmt, buffer: tirx.Var) -> set[tirx.Var]:
-    """Variables of the loops inside the smallest statement with every access to the buffer."""
-    stmt = body
-    while True:
-        parts: list[Stmt] = []
-        if isinstance(stmt, (For, IfThenElse)):
-            parts = [stmt.body] if isinstance(stmt, For) else [stmt.then_case]
-        elif isinstance(stmt, SeqStmt):
-            parts = [s for s in stmt.seq if uses(s, {buffer})]
-        if len(parts) != 1:
-            break
-        stmt = parts[0]
-    inside: set[tirx.Var] = set()
-
-    def visit(loop: For) -> None:
-        inside.add(loop.loop_var)
-
-    tvm_ffi.structural_walk(stmt, [(For, visit)])
-    return inside

@@ -44,7 +44,7 @@ def convolution(n=37):
     return s, lambda a, w: np.convolve(a, w[::-1], "same")
 
 
-def batched_product(b=3, m=11, n=10, k=13):
+def batched_product(b=3, m=9, n=10, k=13):
     """A batch and rows over DPUs, a tile of the result in WRAM."""
     x, y = te.placeholder((b, m, k), "int32", "X"), te.placeholder((b, k, n), "int32", "Y")
     r = te.reduce_axis((0, k), "k")
