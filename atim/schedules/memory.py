@@ -161,8 +161,9 @@ def _misaligned(shape: Shape, operand: Operand, extents: list[Column]) -> Column
 def _box(operand: Operand, extents: list[Column]) -> list[Column]:
     """Elements along each dimension up to the contiguous one; may reach beyond the tensor."""
     sides = []
-    for row in operand.index[: operand.index.index(operand.contiguous) + 1]:
-        side = np.ones_like(extents[0])
+    kept = operand.index.index(operand.contiguous) + 1
+    for row, extra in zip(operand.index[:kept], operand.extra[:kept], strict=True):
+        side = np.full_like(extents[0], 1 + extra)
         for coefficient, extent in zip(row, extents, strict=True):
             if coefficient:
                 side = side + abs(coefficient) * (extent - 1)

@@ -39,14 +39,15 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A tensor as the main block touches it: for each dimension, coefficients of the axes and a
-    constant."""
+    """A tensor as the main block touches it: for each dimension, coefficients of the axes, the
+    least constant, and how much larger constants get (0 unless it is read at several places)."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     index: tuple[tuple[int, ...], ...]
     offset: tuple[int, ...]
+    extra: tuple[int, ...]
 
     @property
     def item_bytes(self) -> int:
@@ -207,15 +208,27 @@ def _body(
             raise UnsupportedError(f"block {name}: two tensors are named {operand.name}")
         if operand.name == output.name:
             continue
-        if operand != loads.setdefault(operand.name, operand):
+        known = loads.setdefault(operand.name, operand)
+        if operand.index != known.index:
             raise UnsupportedError(f"block {name}: {operand.name} is read at two different indices")
+        loads[operand.name] = _united(known, operand)
     counted = tuple((op, dtype, n) for (op, dtype), n in sorted(operations.items()))
     return output, tuple(loads.values()), counted
 
 
+def _united(one: Operand, other: Operand) -> Operand:
+    """Both reads of a tensor, at indices that differ by constants."""
+    low = tuple(map(min, one.offset, other.offset))
+    ends = zip(one.offset, one.extra, other.offset, other.extra, strict=True)
+    high = [max(a + more, b + more_b) for a, more, b, more_b in ends]
+    return replace(
+        one, offset=low, extra=tuple(h - least for h, least in zip(high, low, strict=True))
+    )
+
+
 def _identity(operand: Operand, axes: list[int]) -> bool:
     """True when dimension d is indexed by axes[d] alone."""
-    if len(operand.index) != len(axes) or any(operand.offset):
+    if len(operand.index) != len(axes) or any(operand.offset) or any(operand.extra):
         return False
     return all(
         row[axis] == 1 and sum(1 for c in row if c) == 1
@@ -254,6 +267,7 @@ def _operand(buffer: Node, indices: Node, variables: list[Node], block: str) -> 
         shape=tuple(int(n) for n in buffer.shape),
         index=tuple(rows),
         offset=tuple(offsets),
+        extra=(0,) * len(offsets),
     )
 
 

@@ -1,4 +1,4 @@
-"""Sketch x decisions -> scheduled module: three structures, each in the order that TVM gets right.
+"""Sketch x decisions -> scheduled module: four structures, each in the order that TVM gets right.
 
 Order matters twice, both times TVM 0.27 gives silently wrong modules otherwise (the tests show it).
 `rfactor` forgets the spatial predicate of the final block: only the reduction is split before it,

@@ -208,7 +208,8 @@ def _across_axis(program: Program) -> int | None:
     row = _row_axis(program)
     for operand in program.inputs:
         for axis, coefficient in enumerate(operand.contiguous):
-            if coefficient and axis != row and operand.uses(row):
+            long = program.axes[axis].extent > 1
+            if coefficient and long and axis != row and operand.uses(row):
                 return axis
     return None
 

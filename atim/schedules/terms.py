@@ -78,7 +78,7 @@ _SLOTS = {
     "add": (1, 2, 62, 91),
     "sub": (1, 2, 47, 61),
     "mul": (12, 129, 176, 654),
-    "scale": (3, 8, 176, 654),
+    "scale": (3, 9, 176, 654),
     "div": (40, 50, 1028, 2139),
     "floordiv": (45, 60, 1028, 2139),
     "floormod": (45, 60, 1028, 2139),
@@ -91,7 +91,7 @@ _OTHER = (3, 5, 200, 300)
 
 # Code size, from kernels built: what is copied with each unrolled body (a call with its moves, or
 # the instructions themselves), and everything around it, library routines included
-_CALL_WORDS = 4
+_CALL_WORDS, _CALL_WORDS_64 = 4, 7
 _CALLS_FROM_SLOTS, _LIBRARY_SLOTS = 9, 40
 _BASE_WORDS, _LIBRARY_WORDS = 200, 450
 _COPY_WORDS = 20
@@ -267,7 +267,8 @@ def _slots(op: str, dtype: str) -> int:
 def _words(op: str, dtype: str) -> int:
     """Code of one operation in an unrolled body."""
     slots = _slots(op, dtype)
-    return _CALL_WORDS if slots > _CALLS_FROM_SLOTS else slots
+    call = _CALL_WORDS_64 if np.dtype(dtype).itemsize > 4 else _CALL_WORDS
+    return call if slots > _CALLS_FROM_SLOTS else slots
 
 
 def _access_slots(operand: Operand) -> float:

@@ -126,6 +126,27 @@ def convolution() -> Made:
     return [a, w, y], lambda v: np.correlate(v["A"], v["w"], "valid").astype(np.int32)
 
 
+def five_point_stencil() -> Made:
+    a = tensor("A", 22, 35)
+    y = te.compute(
+        (20, 33),
+        lambda i, j: (
+            a[i + 1, j + 1] + a[i, j + 1] + a[i + 2, j + 1] + a[i + 1, j] + a[i + 1, j + 2]
+        ),
+        "y",
+    )
+    return (
+        [a, y],
+        lambda v: (
+            v["A"][1:-1, 1:-1]
+            + v["A"][:-2, 1:-1]
+            + v["A"][2:, 1:-1]
+            + v["A"][1:-1, :-2]
+            + v["A"][1:-1, 2:]
+        ),
+    )
+
+
 def bytes_to_words() -> Made:
     a, x, k = tensor("A", 19, 45, dtype="int8"), tensor("x", 45, dtype="int8"), axis(45)
     y = total((19,), lambda i: a[i, k].astype("int32") * x[k].astype("int32"), k)
@@ -147,6 +168,7 @@ PROGRAMS = [
     sum_of_two_axes,
     row_maxima,
     convolution,
+    five_point_stencil,
     bytes_to_words,
 ]
 
