@@ -18,7 +18,14 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "installed.txt"
-SOURCES = ("pyproject.toml", "CMakeLists.txt", "upmem_sim/core")
+SOURCES = (
+    "pyproject.toml",
+    "CMakeLists.txt",
+    "upmem_sim/core",
+    "upmem_sim/host",
+    "upmem_sim/params.py",
+    "upmem_sim/transfer.py",
+)
 OLDEST = (3, 11)
 
 

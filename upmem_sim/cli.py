@@ -1,4 +1,4 @@
-"""The `upmem-sim` command: cc, run, disasm.
+"""The `upmem-sim` command: cc, run, disasm, config.
 
 Whatever goes wrong is one line on standard error and an exit status that is not zero.
 """
@@ -101,6 +101,20 @@ def disasm(program: Path) -> None:
     from upmem_sim.elf import read_elf
 
     click.echo(disassemble(read_elf(program)), nl=False)
+
+
+@cli.command()
+@click.option("--cflags", is_flag=True, help="Options for the compiler of host programs")
+@click.option("--libs", is_flag=True, help="Options for their linker")
+@click.option("--bin-dir", is_flag=True, help="Folder with the SDK's tool names, for PATH")
+def config(cflags: bool, libs: bool, bin_dir: bool) -> None:
+    """Print what building a host program against the simulator needs."""
+    from upmem_sim.host import places
+
+    if not (cflags or libs or bin_dir):
+        raise click.UsageError("give --cflags, --libs or --bin-dir")
+    asked = ((cflags, places.cflags), (libs, places.libs), (bin_dir, places.bin_dir))
+    click.echo(" ".join(str(text()) for wanted, text in asked if wanted))
 
 
 def _one_line(text: object) -> str:
