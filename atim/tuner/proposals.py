@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Batch", "Candidate", "Matrix", "Space"]
+__all__ = ["Batch", "Candidate", "Matrix", "Scores", "Space", "key", "keys", "without"]
 
 Matrix = NDArray[np.int64]
 Batch = list[Matrix]
@@ -146,12 +146,32 @@ class Space:
         others = parents[rng.permutation(len(parents))]
         return np.where(rng.random(parents.shape) < 0.5, parents, others)
 
-    def distances(self, sketch: int, matrix: Matrix, row: Matrix) -> Matrix:
-        """Steps on the grids from each row of `matrix` to `row`, summed over the decisions."""
-        total = np.zeros(len(matrix), np.int64)
+    def refine(self, rng: np.random.Generator, sketch: int, parents: Matrix, count: int) -> Matrix:
+        """`count` children of the parents with one to three decisions moved to any integer within a
+        step of the grid, on it or off; unchecked."""
+        width = parents.shape[1]
+        if not width or not len(parents):
+            return _empty(width)
+        result = parents[rng.integers(len(parents), size=count)]
+        changed = rng.random((count, width)) < 1.0 / width
+        changed[np.arange(count), rng.integers(width, size=count)] = True
         for column, grid in enumerate(self._grids[sketch]):
-            here = np.searchsorted(grid, matrix[:, column])
-            total += np.abs(here - np.searchsorted(grid, row[column]))
+            values = result[:, column]
+            last = len(grid) - 1
+            low = grid[(np.searchsorted(grid, values, "left") - 1).clip(0, last)]
+            high = grid[np.searchsorted(grid, values, "right").clip(0, last)]
+            drawn = rng.integers(np.minimum(low, values), np.maximum(high, values) + 1)
+            result[:, column] = np.where(changed[:, column], drawn, values)
+        return result
+
+    def distances(self, sketch: int, matrix: Matrix, row: Matrix) -> Scores:
+        """Steps on the grids from each row of `matrix` to `row`, summed over the decisions; values
+        between two of the grid are part of a step away from both."""
+        total = np.zeros(len(matrix))
+        for column, grid in enumerate(self._grids[sketch]):
+            steps = np.arange(len(grid))
+            here = np.interp(matrix[:, column], grid, steps)
+            total += np.abs(here - np.interp(row[column], grid, steps))
         return total
 
 
@@ -161,6 +181,11 @@ def without(batch: Batch, known: Collection[tuple[int, bytes]]) -> Batch:
         matrix[np.array([(sketch, key) not in known for key in keys(matrix)], bool)]
         for sketch, matrix in enumerate(batch)
     ]
+
+
+def key(candidate: Candidate) -> tuple[int, bytes]:
+    """The (sketch, key) of a candidate, as `without` takes it."""
+    return candidate.sketch, np.array(candidate.values, np.int64).tobytes()
 
 
 def keys(matrix: Matrix) -> list[bytes]:

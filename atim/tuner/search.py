@@ -4,27 +4,34 @@ A round is a pure function of what has been measured so far, the seed and the nu
 interrupted search continues as if it had not been, and the number of workers changes nothing. Two
 ideas are ATiM's (ISCA 2025): during the first 40 % of the trials designs with and without a split
 reduction are drawn in equal numbers, and the share of random candidates falls from 0.5 to 0.05.
+Values come from the coarse grids at first; the last quarter refines the best few between them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from atim.tuner.cost_model import CostModel
-from atim.tuner.proposals import Batch, Candidate, Matrix, Scores, Space, keys, without
+from atim.tuner.proposals import Batch, Candidate, Matrix, Scores, Space, key, keys, without
 
-__all__ = ["Observation", "Options", "Search"]
+__all__ = ["Observation", "Options", "Proposer", "Search"]
 
 BALANCED_SHARE = 0.4  # of the trials, during which both kinds of designs get the same number
 MUTATED = 0.85  # of the children; the others are crossed
 IMPROVEMENT = 1e-3  # relative, below which a better result counts as none
 OPTIMISM = 1.0  # standard deviations by which a candidate may be better than predicted
 HOPELESS = 8.0  # times the best prediction, beyond which not even exploration looks
-NEAR = 2  # grid steps: members of one round are further apart while there are others
+NEAR = 2.0  # grid steps: members of one round are further apart while there are others
+NEAR_FINE = 0.3  # the same among refined ones
+LEAST_EPSILON = 0.05  # TVM's constant share of random candidates
+COARSE_SHARE = 0.75  # of the trials; then the best few are refined off the grid
+FEW = 4  # candidates that are refined
+FINE_GENERATIONS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,8 @@ class Options:
 
     patience: trials without improvement after which nothing better is expected, 0 for half of the
     trials but at least 64. population, generations: of the evolution between two rounds.
+    The switches are for ablation: balanced drawing, adaptive exploration (else a constant share),
+    learning from measurements, starting from the closed-form estimate, refinement off the grid.
     """
 
     trials: int = 64
@@ -41,6 +50,11 @@ class Options:
     patience: int = 0
     population: int = 1024
     generations: int = 4
+    balanced: bool = True
+    adaptive: bool = True
+    learn: bool = True
+    estimate: bool = True
+    refine: bool = True
 
     @property
     def round_size(self) -> int:
@@ -57,6 +71,17 @@ class Observation:
 
     candidate: Candidate
     seconds: float
+
+
+class Proposer(Protocol):
+    """What the tuning loop needs of a search."""
+
+    @property
+    def space(self) -> Space: ...
+    @property
+    def options(self) -> Options: ...
+    def total(self) -> int: ...
+    def propose(self, history: Sequence[Observation]) -> tuple[list[Candidate], str]: ...
 
 
 class Search:
@@ -85,31 +110,43 @@ class Search:
         pool, fresh = self._pools(rng, history, known)
         wanted = min(options.round_size, options.trials - done)
         explored = int(np.floor(wanted * self.epsilon(done) + rng.random()))
-        chosen = self._best(pool, wanted - explored, done, [])
-        taken = known | {(c.sketch, _key(c)) for c in chosen}
-        chosen += self._any(rng, without(fresh, taken), wanted - len(chosen), done)
-        taken = known | {(c.sketch, _key(c)) for c in chosen}
-        chosen += self._best(without(pool, taken), wanted - len(chosen), done, chosen)
+        chosen: list[Candidate] = []
+        if self._fine(history):
+            refined = without(self._refined(rng, history), known)
+            chosen = self._best(refined, (wanted - explored + 1) // 2, done, [], NEAR_FINE)
+        pool = without(pool, _taken(chosen))
+        chosen += self._best(pool, wanted - explored - len(chosen), done, chosen)
+        chosen += self._any(rng, without(fresh, _taken(chosen)), wanted - len(chosen), done)
+        chosen += self._best(without(pool, _taken(chosen)), wanted - len(chosen), done, chosen)
         return chosen, "" if chosen else "the space is exhausted"
 
     def epsilon(self, done: int) -> float:
         """Share of random candidates after `done` trials."""
-        return max(0.05, 0.5 - 0.45 * done / (BALANCED_SHARE * self.options.trials))
+        if not self.options.adaptive:
+            return LEAST_EPSILON
+        return max(LEAST_EPSILON, 0.5 - 0.45 * done / (BALANCED_SHARE * self.options.trials))
 
     def _balanced(self, done: int) -> bool:
-        return done < BALANCED_SHARE * self.options.trials and len(self.space.groups) > 1
+        early = self.options.balanced and done < BALANCED_SHARE * self.options.trials
+        return early and len(self.space.groups) > 1
+
+    def _fine(self, history: Sequence[Observation]) -> bool:
+        """True in the last phase, which begins early when the grid has nothing better to give."""
+        options = self.options
+        if not options.refine or self.space.everything is not None:
+            return False
+        late = len(history) >= COARSE_SHARE * options.trials
+        return late or _idle(history) > options.patience_trials // 2
 
     def _stale(self, history: Sequence[Observation]) -> bool:
-        best, since = np.inf, 0
-        for n, observation in enumerate(history):
-            if observation.seconds < best * (1 - IMPROVEMENT):
-                best, since = observation.seconds, n
-        return len(history) - since > self.options.patience_trials
+        return _idle(history) > self.options.patience_trials
 
     def _learn(self, history: Sequence[Observation]) -> None:
+        if not self.options.learn:
+            return
         features, estimates, seconds = [], [], []
         for sketch, matrix, times in _by_sketch(history, len(self.space.sketches)):
-            described, estimated = self.space.describe(sketch, matrix)
+            described, estimated = self._describe(sketch, matrix)
             features.append(described)
             estimates.append(estimated)
             seconds.append(times)
@@ -117,8 +154,12 @@ class Search:
             self.model.fit(*(np.concatenate(parts) for parts in (features, estimates, seconds)))
 
     def _score(self, sketch: int, matrix: Matrix) -> Scores:
-        mean, deviation = self.model.predict(*self.space.describe(sketch, matrix))
+        mean, deviation = self.model.predict(*self._describe(sketch, matrix))
         return mean - OPTIMISM * deviation
+
+    def _describe(self, sketch: int, matrix: Matrix) -> tuple[NDArray[np.float64], Scores]:
+        features, estimates = self.space.describe(sketch, matrix)
+        return features, estimates if self.options.estimate else np.zeros_like(estimates)
 
     # --- the population ---
 
@@ -177,19 +218,42 @@ class Search:
             population, scores = population[kept], scores[kept]
         return population
 
+    def _refined(self, rng: np.random.Generator, history: Sequence[Observation]) -> Batch:
+        """Unmeasured neighbours of the best few, off the grid; the promising ones go further."""
+        best = sorted(history, key=lambda o: o.seconds)[:FEW]
+        size = self.options.population // 2
+        batch = []
+        for sketch, described in enumerate(self.space.sketches):
+            rows = [o.candidate.values for o in best if o.candidate.sketch == sketch]
+            found = np.array(rows, np.int64).reshape(len(rows), len(described.decisions))
+            start = found
+            for _ in range(FINE_GENERATIONS if len(rows) else 0):
+                near = self.space.legal(sketch, self.space.refine(rng, sketch, start, size))
+                found = np.concatenate([found, near])
+                start = near[np.argsort(self._score(sketch, near), kind="stable")[: 4 * FEW]]
+            batch.append(self.space.legal(sketch, found))
+        return batch
+
     # --- picking a round out of it ---
 
     def _best(
-        self, pool: Batch, count: int, done: int, already: Sequence[Candidate]
+        self,
+        pool: Batch,
+        count: int,
+        done: int,
+        already: Sequence[Candidate],
+        apart: float = NEAR,
     ) -> list[Candidate]:
         """The `count` most promising, different from each other as long as there are others."""
+        if count <= 0:
+            return []
         ranked = self._rank(pool, done)
         chosen: list[Candidate] = []
         near: list[Candidate] = []
         for candidate in ranked:
             if len(chosen) == count:
                 break
-            alike = self._near(candidate, [*already, *chosen])
+            alike = self._near(candidate, [*already, *chosen], apart)
             (near if alike else chosen).append(candidate)
         return chosen + near[: count - len(chosen)]
 
@@ -207,13 +271,13 @@ class Search:
             lists.append([_candidate(s, pool[s][n]) for _, s, n in rated[:limit]])
         return _in_turn(lists)
 
-    def _near(self, candidate: Candidate, others: Sequence[Candidate]) -> bool:
+    def _near(self, candidate: Candidate, others: Sequence[Candidate], apart: float) -> bool:
         same = [o.values for o in others if o.sketch == candidate.sketch]
         if not same:
             return False
         row = np.array(candidate.values, np.int64)
         distances = self.space.distances(candidate.sketch, np.array(same, np.int64), row)
-        return bool((distances < NEAR).any())
+        return bool((distances < apart).any())
 
     def _any(self, rng: np.random.Generator, pool: Batch, count: int, done: int) -> list[Candidate]:
         """`count` random ones, kinds in turn while they are balanced."""
@@ -234,12 +298,21 @@ def _in_turn(lists: Sequence[Sequence[Candidate]]) -> list[Candidate]:
     return [part[n] for n in range(longest) for part in lists if n < len(part)]
 
 
-def _key(candidate: Candidate) -> bytes:
-    return np.array(candidate.values, np.int64).tobytes()
-
-
 def _known(history: Sequence[Observation]) -> set[tuple[int, bytes]]:
-    return {(o.candidate.sketch, _key(o.candidate)) for o in history}
+    return _taken([o.candidate for o in history])
+
+
+def _taken(candidates: Sequence[Candidate]) -> set[tuple[int, bytes]]:
+    return {key(candidate) for candidate in candidates}
+
+
+def _idle(history: Sequence[Observation]) -> int:
+    """Trials since the last improvement."""
+    best, since = np.inf, 0
+    for n, observation in enumerate(history):
+        if observation.seconds < best * (1 - IMPROVEMENT):
+            best, since = observation.seconds, n
+    return len(history) - since
 
 
 def _by_sketch(
