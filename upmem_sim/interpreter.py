@@ -38,7 +38,8 @@ class Timing:
     """Cycles; DMA parts in units of 1 / FRACTION cycle.
 
     A transfer starts when the engine is free, occupies it for occupancy + occupancy_per_byte, and
-    its tasklet may issue again latency + per_byte after the start. No refresh window, no penalties.
+    its tasklet may issue again latency + per_byte after the start. In the last refresh_window of
+    each refresh_period (0: never) the engine stands still. No penalties.
     """
 
     issue_distance: int
@@ -47,6 +48,8 @@ class Timing:
     per_byte: int
     occupancy: int
     occupancy_per_byte: int
+    refresh_period: int
+    refresh_window: int
 
     @classmethod
     def of(cls, params: DpuParams) -> Timing:
@@ -59,7 +62,21 @@ class Timing:
             p["dma_cycles_per_byte"],
             p["dma_occupancy_cycles"],
             p["dma_occupancy_cycles_per_byte"],
+            p["refresh_period_cycles"] * FRACTION,
+            p["refresh_window_cycles"] * FRACTION,
         )
+
+    def after(self, start: int, work: int) -> int:
+        """When `work` that begins at `start` is done: stretch by stretch between refreshes."""
+        now, left = start, work
+        while self.refresh_period:
+            closing = now - now % self.refresh_period + self.refresh_period - self.refresh_window
+            if now < closing:
+                if left <= closing - now:
+                    break
+                left -= closing - now
+            now = closing + self.refresh_window
+        return now + left
 
 
 @dataclass(slots=True)

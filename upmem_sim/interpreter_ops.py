@@ -193,8 +193,8 @@ def _dma(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
     timing = m.timing
     start = max(m.cycle * FRACTION, m.engine_free)
     latency = timing.write_latency if base == "sdma" else timing.read_latency
-    m.engine_free = start + timing.occupancy + timing.occupancy_per_byte * size
-    t.ready = max(t.ready, start + latency + timing.per_byte * size)
+    m.engine_free = timing.after(start, timing.occupancy + timing.occupancy_per_byte * size)
+    t.ready = max(t.ready, timing.after(start, latency + timing.per_byte * size))
     return t.pc + 1
 
 

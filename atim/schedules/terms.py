@@ -243,10 +243,13 @@ def _cycles(
     count, size = found["dma_count"], found["dma_bytes"]
     alone = distance * found["instructions"]
     issue = np.maximum(shape.threads, distance) * found["instructions"]
-    engine = shape.threads * (
+    stretch = chip.refresh_stretch
+    engine = (stretch * shape.threads) * (
         chip.dma_occupancy_cycles * count + chip.dma_occupancy_cycles_per_byte * size
     )
-    waiting = alone + chip.dma_read_latency_cycles * count + chip.dma_cycles_per_byte * size
+    waiting = alone + stretch * (
+        chip.dma_read_latency_cycles * count + chip.dma_cycles_per_byte * size
+    )
     return {
         "issue_cycles": issue,
         "dma_cycles": engine,

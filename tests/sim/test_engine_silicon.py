@@ -98,7 +98,7 @@ def test_default_timing_is_close_to_silicon(row: tuple[str, int, int, int, int])
     assert abs(error(row, DpuParams())) < (0.02 if tight else 0.06)
 
 
-@pytest.mark.parametrize("preset", ["v1A", "v1A with refresh"])
+@pytest.mark.parametrize("preset", ["v1A", "v1A without refresh"])
 def test_mean_error_is_below_2_percent(preset: str) -> None:
     errors = [abs(error(row, DPU_PRESETS[preset])) for row in SILICON]
     assert sum(errors) / len(errors) < 0.02
@@ -106,7 +106,7 @@ def test_mean_error_is_below_2_percent(preset: str) -> None:
 
 def test_single_tasklet_round_is_instructions_plus_transfers() -> None:
     """VA, 32 bytes: 88 instructions, two reads of 87.44 and one write of 57.44 cycles."""
-    _, cycles = round_of("va", 1, 32, DpuParams())
+    _, cycles = round_of("va", 1, 32, DPU_PRESETS["v1A without refresh"])
     assert cycles == 85 * 11 + 2 * 88 + 58
 
 

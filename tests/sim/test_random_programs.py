@@ -38,7 +38,7 @@ def test_a_wrong_shift_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_cycle_of_difference_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    longer = Timing.of(DpuParams(dma_read_latency_cycles=71.0))
+    longer = Timing.of(DpuParams(dma_read_latency_cycles=65.0))
     monkeypatch.setattr(Timing, "of", lambda params: longer)
     assert any(differences(seed) for seed in range(30))
 

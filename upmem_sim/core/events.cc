@@ -8,15 +8,18 @@
 namespace upmem {
 namespace {
 
-// When `work` is done if it starts at `start` and time stands still in every refresh window.
+// When `work` is done if it starts at `start` and time stands still in every refresh window. Windows
+// close the periods, so that a launch begins with a free engine.
 uint64_t advance(const Params& p, uint64_t start, uint64_t work) {
   if (!p.refresh_period_cycles) return start + work;
   const uint64_t period = p.refresh_period_cycles * kFraction;
   const uint64_t window = p.refresh_window_cycles * kFraction;
   const uint64_t open = period - window;  // the engine works this long in each period
-  uint64_t phase = std::max(start % period, window);
-  start = start - start % period + phase;
-  phase -= window;
+  uint64_t phase = start % period;
+  if (phase >= open) {
+    start += period - phase;
+    phase = 0;
+  }
   // The windows crossed on the way; work that ends as a window opens does not wait for it.
   const uint64_t crossed = work ? (phase + work - 1) / open : 0;
   return start + work + crossed * window;
