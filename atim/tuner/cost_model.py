@@ -3,24 +3,23 @@
 In: features of measured candidates, an estimate of their time in closed form, and their times. The
 trees learn the logarithm of measured over estimated time, so an untrained model ranks by the
 estimate alone. Several models on resampled data tell how sure the prediction is. Failed candidates
-(infinite time) are learned as worse than everything that worked.
+(infinite time) are learned as worse than everything that worked. What earlier runs measured, of
+other shapes and programs too, can be learned beforehand (see `experience`): the trees of this run
+then correct that.
 Least squares on logarithms put candidates in a better order than XGBoost's pairwise ranking did at
 every sample size from 8 to 1000, hence the objective.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 import xgboost
 from numpy.typing import NDArray
 
-from atim.errors import RecordError
-
-__all__ = ["CostModel"]
+__all__ = ["CostModel", "Samples"]
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +38,17 @@ PARAMETERS = {
 }
 # A failed candidate is taken to be this much slower than the slowest one that worked.
 FAILED_FACTOR = 4.0
-FORMAT = "atim cost model"
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """What a run measured, as the model sees it: features [n, f], log of estimated seconds [n],
+    measured seconds [n] (infinite for failures). `label` says whose they are."""
+
+    label: str
+    features: Floats
+    log_estimates: Floats
+    seconds: Floats
 
 
 class CostModel:
@@ -49,11 +58,27 @@ class CostModel:
         self.names = tuple(names)
         self.version = version
         self.seed = seed
+        self._earlier: list[xgboost.Booster] = []
         self._members: list[xgboost.Booster] = []
 
     @property
     def trained(self) -> bool:
-        return bool(self._members)
+        """True when it knows more than the estimates."""
+        return bool(self._members or self._earlier)
+
+    def start_from(self, runs: Sequence[Samples]) -> None:
+        """Learn from earlier runs. How far estimates are off on average differs from program to
+        program and orders nothing, so each run counts relative to its median."""
+        parts = []
+        for run in runs:
+            targets = _log_seconds(run.seconds)
+            if targets is not None:
+                residuals = targets - run.log_estimates
+                parts.append((run.features, residuals - np.median(residuals)))
+        self._earlier = []
+        if parts:
+            features, residuals = (np.concatenate(column) for column in zip(*parts, strict=True))
+            self._earlier = self._grow(features, residuals)
 
     def fit(self, features: Floats, log_estimates: Floats, seconds: Floats) -> None:
         """Learn from n candidates: [n, f], [n] and [n]; times may be infinite, not all equal.
@@ -61,77 +86,58 @@ class CostModel:
         With fewer than two different outcomes there is nothing to learn: the model stays untrained.
         """
         self._members = []
-        worked = np.isfinite(seconds) & (seconds > 0)
-        if not worked.any():
+        targets = _log_seconds(seconds)
+        if targets is None:
             return
-        targets = np.full(len(seconds), np.log(FAILED_FACTOR * seconds[worked].max()))
-        targets[worked] = np.log(seconds[worked])
         residuals = targets - log_estimates
-        # A constant offset orders nothing, and would move predictions away from the estimate.
-        if len(seconds) < 2 or np.ptp(residuals) == 0:
-            return
-        # Without names: XGBoost hands them over as text with every tree, which takes half the time.
-        data = xgboost.DMatrix(_finite(features), residuals, nthread=1)
-        rng = np.random.default_rng(self.seed)
-        for member in range(MEMBERS):
-            # The first one sees everything once, the others a resampling.
-            counts = np.bincount(
-                rng.integers(len(seconds), size=len(seconds)), minlength=len(seconds)
-            )
-            data.set_weight(np.ones(len(seconds)) if member == 0 else counts + 0.1)
-            options = {**PARAMETERS, "seed": self.seed + member}
-            self._members.append(xgboost.train(options, data, num_boost_round=ROUNDS))
+        if self._earlier:
+            residuals = residuals - _votes(self._earlier, features).mean(axis=0)
+        self._members = self._grow(features, residuals)
 
     def predict(self, features: Floats, log_estimates: Floats) -> tuple[Floats, Floats]:
         """Log of predicted seconds, and its standard deviation over the members: [n] each."""
-        if not self._members or not len(features):
-            return log_estimates, np.zeros(len(log_estimates))
-        finite = _finite(features)
-        residuals = np.stack(
-            [m.inplace_predict(finite, validate_features=False) for m in self._members]
-        )
-        mean = np.asarray(log_estimates + residuals.mean(axis=0), np.float64)
-        return mean, np.asarray(residuals.std(axis=0), np.float64)
+        mean, deviation = log_estimates, np.zeros(len(log_estimates))
+        for members in (self._earlier, self._members) if len(features) else ():
+            if members:
+                votes = _votes(members, features)
+                mean = mean + votes.mean(axis=0)
+                deviation = votes.std(axis=0)  # of the last that know anything
+        return mean, deviation
 
-    def save(self, path: Path) -> None:
-        """Write the model and the version of its features. RecordError when that fails."""
-        trees = [member.save_raw("json").decode() for member in self._members]
-        text = json.dumps(
-            {
-                "format": FORMAT,
-                "features": list(self.names),
-                "version": self.version,
-                "seed": self.seed,
-                "trees": trees,
-            }
-        )
-        try:
-            path.write_text(text)
-        except OSError as error:
-            raise RecordError(f"cost model {path} can't be written: {error.strerror}") from error
+    def _grow(self, features: Floats, residuals: Floats) -> list[xgboost.Booster]:
+        """Trees for the residuals; none when these are all the same: a constant orders nothing, and
+        would move predictions away from the estimate."""
+        count = len(residuals)
+        if count < 2 or np.ptp(residuals) == 0:
+            return []
+        # Without names: XGBoost hands them over as text with every tree, which takes half the time.
+        data = xgboost.DMatrix(_finite(features), residuals, nthread=1)
+        rng = np.random.default_rng(self.seed)
+        members = []
+        for member in range(MEMBERS):
+            # The first one sees everything once, the others a resampling.
+            drawn = np.bincount(rng.integers(count, size=count), minlength=count)
+            data.set_weight(np.ones(count) if member == 0 else drawn + 0.1)
+            options = {**PARAMETERS, "seed": self.seed + member}
+            members.append(xgboost.train(options, data, num_boost_round=ROUNDS))
+        return members
 
-    def load(self, path: Path) -> None:
-        """Take over a saved model. RecordError unless it is whole and of this feature version."""
-        try:
-            data = json.loads(path.read_text())
-            if not isinstance(data, dict) or data.get("format") != FORMAT:
-                raise ValueError("not a cost model")
-            version, names, trees = data["version"], tuple(data["features"]), data["trees"]
-        except OSError as error:
-            raise RecordError(f"cost model {path} can't be read: {error.strerror}") from error
-        except (ValueError, KeyError) as error:
-            raise RecordError(f"cost model {path} is damaged: {error}") from error
-        if (version, names) != (self.version, self.names):
-            raise RecordError(
-                f"cost model {path}: feature version {version}, this software has {self.version}"
-            )
-        try:
-            self._members = [
-                xgboost.Booster({"nthread": 1}, model_file=bytearray(tree, "utf8"))
-                for tree in trees
-            ]
-        except xgboost.core.XGBoostError as error:
-            raise RecordError(f"cost model {path} is damaged: trees unreadable") from error
+
+def _log_seconds(seconds: Floats) -> Floats | None:
+    """What is learned of measured times; None when nothing worked."""
+    worked = np.isfinite(seconds) & (seconds > 0)
+    if not worked.any():
+        return None
+    targets = np.full(len(seconds), np.log(FAILED_FACTOR * seconds[worked].max()))
+    targets[worked] = np.log(seconds[worked])
+    return targets
+
+
+def _votes(members: Sequence[xgboost.Booster], features: Floats) -> Floats:
+    """Residuals predicted by each member: [members, n]."""
+    finite = _finite(features)
+    votes = [m.inplace_predict(finite, validate_features=False) for m in members]
+    return np.stack(votes).astype(np.float64)
 
 
 def _finite(features: Floats) -> NDArray[np.float32]:

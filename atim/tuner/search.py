@@ -16,10 +16,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from atim.tuner.cost_model import CostModel
+from atim.tuner.cost_model import CostModel, Samples
 from atim.tuner.proposals import Batch, Candidate, Matrix, Scores, Space, key, keys, without
 
-__all__ = ["Observation", "Options", "Proposer", "Search"]
+__all__ = ["Observation", "Options", "Proposer", "Search", "known", "samples_of"]
 
 BALANCED_SHARE = 0.4  # of the trials, during which both kinds of designs get the same number
 MUTATED = 0.85  # of the children; the others are crossed
@@ -106,13 +106,13 @@ class Search:
             return [], f"nothing better found in the last {options.patience_trials} trials"
         rng = np.random.default_rng([options.seed, done])
         self._learn(history)
-        known = _known(history)
-        pool, fresh = self._pools(rng, history, known)
+        measured = known(history)
+        pool, fresh = self._pools(rng, history, measured)
         wanted = min(options.round_size, options.trials - done)
         explored = int(np.floor(wanted * self.epsilon(done) + rng.random()))
         chosen: list[Candidate] = []
         if self._fine(history):
-            refined = without(self._refined(rng, history), known)
+            refined = without(self._refined(rng, history), measured)
             chosen = self._best(refined, (wanted - explored + 1) // 2, done, [], NEAR_FINE)
         pool = without(pool, _taken(chosen))
         chosen += self._best(pool, wanted - explored - len(chosen), done, chosen)
@@ -144,22 +144,17 @@ class Search:
     def _learn(self, history: Sequence[Observation]) -> None:
         if not self.options.learn:
             return
-        features, estimates, seconds = [], [], []
-        for sketch, matrix, times in _by_sketch(history, len(self.space.sketches)):
-            described, estimated = self._describe(sketch, matrix)
-            features.append(described)
-            estimates.append(estimated)
-            seconds.append(times)
-        if features:
-            self.model.fit(*(np.concatenate(parts) for parts in (features, estimates, seconds)))
+        samples = samples_of(self.space, "", history)
+        if samples is not None:
+            estimates = samples.log_estimates
+            start = estimates if self.options.estimate else np.zeros_like(estimates)
+            self.model.fit(samples.features, start, samples.seconds)
 
     def _score(self, sketch: int, matrix: Matrix) -> Scores:
-        mean, deviation = self.model.predict(*self._describe(sketch, matrix))
-        return mean - OPTIMISM * deviation
-
-    def _describe(self, sketch: int, matrix: Matrix) -> tuple[NDArray[np.float64], Scores]:
         features, estimates = self.space.describe(sketch, matrix)
-        return features, estimates if self.options.estimate else np.zeros_like(estimates)
+        start = estimates if self.options.estimate else np.zeros_like(estimates)
+        mean, deviation = self.model.predict(features, start)
+        return mean - OPTIMISM * deviation
 
     # --- the population ---
 
@@ -167,12 +162,12 @@ class Search:
         self,
         rng: np.random.Generator,
         history: Sequence[Observation],
-        known: set[tuple[int, bytes]],
+        measured: set[tuple[int, bytes]],
     ) -> tuple[Batch, Batch]:
         """Unmeasured candidates: an evolved population, and a random sample."""
         everything = self.space.everything
         if everything is not None:
-            rest = without(everything, known)
+            rest = without(everything, measured)
             return rest, self._hopeful(rest)
         share = self.options.population // len(self.space.sketches)
         fresh = [self.space.random(rng, n, share) for n in range(len(self.space.sketches))]
@@ -181,7 +176,7 @@ class Search:
         for sketch, matrix in enumerate(fresh):
             start = np.concatenate([parents[sketch], matrix])
             evolved.append(self._evolve(rng, sketch, start, share))
-        return without(evolved, known), self._hopeful(without(fresh, known))
+        return without(evolved, measured), self._hopeful(without(fresh, measured))
 
     def _hopeful(self, batch: Batch) -> Batch:
         """The batch without what is predicted to be many times slower than its best."""
@@ -298,7 +293,7 @@ def _in_turn(lists: Sequence[Sequence[Candidate]]) -> list[Candidate]:
     return [part[n] for n in range(longest) for part in lists if n < len(part)]
 
 
-def _known(history: Sequence[Observation]) -> set[tuple[int, bytes]]:
+def known(history: Sequence[Observation]) -> set[tuple[int, bytes]]:
     return _taken([o.candidate for o in history])
 
 
@@ -313,6 +308,17 @@ def _idle(history: Sequence[Observation]) -> int:
         if observation.seconds < best * (1 - IMPROVEMENT):
             best, since = observation.seconds, n
     return len(history) - since
+
+
+def samples_of(space: Space, label: str, history: Sequence[Observation]) -> Samples | None:
+    """What was measured, as the cost model sees it; None when nothing was."""
+    parts = [
+        (*space.describe(sketch, matrix), seconds)
+        for sketch, matrix, seconds in _by_sketch(history, len(space.sketches))
+    ]
+    if not parts:
+        return None
+    return Samples(label, *(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _by_sketch(

@@ -1,0 +1,79 @@
+"""Searches to choose from: ours, random search, TVM's own, and ours with one idea taken away.
+
+`make` gives any of them for the same space; the loop, measurement and records are the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from atim.errors import UsageError
+from atim.tuner.cost_model import CostModel
+from atim.tuner.proposals import Candidate, Space, without
+from atim.tuner.search import Observation, Options, Proposer, Search, known
+
+__all__ = ["SEARCHES", "RandomSearch", "make"]
+
+SEARCHES: dict[str, tuple[str, dict[str, Any]]] = {
+    "evolutionary": ("ours, with all of the below", {}),
+    "unbalanced": ("without drawing both kinds of design equally at first", {"balanced": False}),
+    "constant-exploration": ("a constant 5 % of random candidates", {"adaptive": False}),
+    "coarse": ("without the last phase off the grid", {"refine": False}),
+    "no-model": ("ranked by the closed-form estimate, nothing is learned", {"learn": False}),
+    "no-estimate": ("the model learns times from nothing", {"estimate": False}),
+    "random": ("uniform over the grids of each sketch", {}),
+    "tvm": ("MetaSchedule's EvolutionarySearch and XGBModel over our sketches", {}),
+}
+"""Name -> what it is, and the options in which it differs from ours."""
+
+
+def make(name: str, space: Space, model: CostModel, options: Options) -> Proposer:
+    """The search called `name`; UsageError lists the names when there is none."""
+    if name not in SEARCHES:
+        raise UsageError(f"search: {name!r} unknown, known: {', '.join(SEARCHES)}")
+    if name == "random":
+        return RandomSearch(space, options)
+    if name == "tvm":
+        from atim.tuner.tvm_search import TvmSearch
+
+        return TvmSearch(space, options, len(model.names))
+    return Search(space, model, replace(options, **SEARCHES[name][1]))
+
+
+class RandomSearch:
+    """Legal candidates, each sketch in equal share, until the trials or the space end."""
+
+    def __init__(self, space: Space, options: Options) -> None:
+        self.space = space
+        self.options = options
+
+    def total(self) -> int:
+        """Trials that can be made: as asked, or the size of the space."""
+        size = self.space.size
+        return self.options.trials if size is None else min(size, self.options.trials)
+
+    def propose(self, history: Sequence[Observation]) -> tuple[list[Candidate], str]:
+        """The next round, or none and the reason why the search is over."""
+        done, options, space = len(history), self.options, self.space
+        if done >= options.trials:
+            return [], "all trials done"
+        rng = np.random.default_rng([options.seed, done])
+        wanted = min(options.round_size, options.trials - done)
+        if space.everything is not None:
+            drawn = list(space.everything)
+        else:
+            drawn = [space.random(rng, n, wanted + done) for n in range(len(space.sketches))]
+        fresh = without(drawn, known(history))
+        fresh = [matrix[rng.permutation(len(matrix))] for matrix in fresh]
+        longest = max((len(matrix) for matrix in fresh), default=0)
+        turns = [
+            Candidate(sketch, tuple(matrix[n].tolist()))
+            for n in range(longest)
+            for sketch, matrix in enumerate(fresh)
+            if n < len(matrix)
+        ]
+        return turns[:wanted], "" if turns else "the space is exhausted"
