@@ -62,6 +62,10 @@ def cli() -> None:
 @click.option("--work-dir", type=click.Path(path_type=Path), help="Records [default: runs/NAME]")
 @click.option("--resident", help="Inputs that lie on the DPUs already, e.g. A,B")
 @click.option("--count-all", is_flag=True, help="Count the transfer of every input")
+@click.option("--search", default="evolutionary", show_default=True, help="Or random, tvm, ...")
+@click.option(
+    "--model", type=click.Path(path_type=Path), help="What earlier runs taught: FILE.json"
+)
 @click.option("--quiet", is_flag=True, help="No progress display")
 def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **options: Any) -> None:
     """Tune a workload, or a function of a file that returns te tensors."""
@@ -88,6 +92,8 @@ def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **optio
         workers=options["workers"],
         progress=not options["quiet"],
         name=name if ".py:" in program else "",
+        search=options["search"],
+        model=options["model"],
     )
     _tell(folder)
     for path in run.best.build().write_sources(folder / "best"):

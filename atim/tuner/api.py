@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,17 @@ from atim.schedules import Sketch
 from atim.schedules.manual import prim_of
 from atim.schedules.verify import check, explain
 from atim.target import Target
+from atim.tuner import experience
+from atim.tuner.baselines import make
 from atim.tuner.cost_model import CostModel
-from atim.tuner.database import Database, RunKey
+from atim.tuner.database import Database, Record, RunKey
 from atim.tuner.display import Display
 from atim.tuner.features import FEATURES, VERSION, describe
 from atim.tuner.loop import Baseline, Limits, tune_records
 from atim.tuner.measure import Problem
-from atim.tuner.proposals import Space
+from atim.tuner.proposals import Candidate, Space
 from atim.tuner.result import Run
-from atim.tuner.search import Options, Search
+from atim.tuner.search import Observation, Options, samples_of
 from atim.tuner.trial import Task
 from atim.tuner.version import software_version
 from atim.workloads import Workload
@@ -48,6 +51,8 @@ def tune(
     progress: bool = True,
     name: str = "",
     limits: Limits | None = None,
+    search: str = "evolutionary",
+    model: str | Path | None = None,
 ) -> Run:
     """Find a fast schedule of a program for a target.
 
@@ -56,9 +61,11 @@ def tune(
     usual ones, or none). work_dir: where records are kept and found again, by default runs/NAME.
     The same arguments give the same records whatever `workers` (builder processes) is; a call that
     was interrupted goes on where it was. name: what reports call the program.
+    search: one of `baselines.SEARCHES`. model: a file, or a folder of them, with what earlier runs
+    measured, of any program; the search starts from it, and this run is added to it at the end.
 
     Raises UsageError (wrong arguments), UnsupportedError (can't be placed on DPUs), ScheduleError
-    (no legal candidate), ToolchainError (no compiler), RecordError (folder).
+    (no legal candidate), ToolchainError (no compiler), RecordError (folder, model file).
     """
     for what, value, least in (("trials", trials, 1), ("workers", workers, 1), ("seed", seed, 0)):
         if value < least:
@@ -70,15 +77,22 @@ def tune(
     problem = Problem.of(func, target, tuple(resident))
     sketches = problem.sketches()
     space = Space(sketches, lambda s, m: check(s, m, target)[0], describe)
-    model = CostModel([f.name for f in FEATURES], VERSION, seed)
-    search = Search(space, model, Options(trials=trials, seed=seed))
+    trees = CostModel([f.name for f in FEATURES], VERSION, seed)
+    earlier = [] if model is None else experience.read(Path(model), trees)
+    trees.start_from(earlier)
+    finder = make(search, space, trees, Options(trials=trials, seed=seed))
     key = _key(func, title, target, tuple(resident), seed)
+    if search != "evolutionary":
+        key = replace(key, objective=f"{key.objective}; search {search}")
     folder = Path(work_dir) if work_dir is not None else Path("runs") / title.replace(" ", "-")
     with Database(folder, write=True) as database, Display(enabled=progress) as display:
         _tell_others(database, key, display)
+        if earlier:
+            count = sum(len(run.seconds) for run in earlier)
+            display.say(f"starts from {count} trials of {len(earlier)} earlier runs")
         result = tune_records(
             problem,
-            search,
+            finder,
             key,
             database,
             display,
@@ -88,8 +102,20 @@ def tune(
         )
     if not result.records:
         raise ScheduleError(f"no legal candidate: {_why_illegal(sketches, target)}")
+    if model is not None:
+        samples = samples_of(space, f"{title} {target.dpus} DPUs", _history(space, result.records))
+        if samples is not None:
+            experience.add(Path(model), trees, samples)
     by_name = {sketch.name: sketch for sketch in sketches}
     return Run(key, folder, result.records, result.winner, result.ended, result.facts, by_name)
+
+
+def _history(space: Space, records: Sequence[Record]) -> list[Observation]:
+    places = {sketch.name: n for n, sketch in enumerate(space.sketches)}
+    return [
+        Observation(Candidate(places[r.sketch], tuple(r.decisions.values())), r.objective_s)
+        for r in records
+    ]
 
 
 def _program(program: Any, name: str) -> tuple[tirx.PrimFunc, str]:

@@ -17,7 +17,7 @@ from atim.tuner.database import Database, Record, RunKey
 from atim.tuner.display import Display
 from atim.tuner.pool import Pool, Reply
 from atim.tuner.proposals import Candidate
-from atim.tuner.search import Observation, Search
+from atim.tuner.search import Observation, Proposer
 from atim.tuner.trial import Measurement, Task
 
 __all__ = ["Baseline", "Limits", "Result", "tune_records"]
@@ -56,7 +56,7 @@ class Result:
 
 def tune_records(
     job: Job,
-    search: Search,
+    search: Proposer,
     key: RunKey,
     database: Database,
     display: Display,
@@ -86,7 +86,7 @@ class _Loop:
     def __init__(
         self,
         pool: Pool,
-        search: Search,
+        search: Proposer,
         database: Database,
         run: int,
         display: Display,
