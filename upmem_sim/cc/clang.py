@@ -150,6 +150,8 @@ def to_ir(source: str | Path, options: Options, *, preprocessed: bool = False) -
     """LLVM IR text, optimised. Errors: CompileError with the compiler's first error line."""
     flags = [*_TARGET, *_language_flags(options), *_CODE, *_BACKEND, options.opt]
     flags += ["-gline-tables-only" if options.debug else "-g0", "-S", "-emit-llvm"]
+    if preprocessed:
+        flags.append("-Wno-unused-command-line-argument")  # macros
     return _run(flags, source, "cpp-output" if preprocessed else "c")
 
 

@@ -1,0 +1,2 @@
+#define CAPACITY 4096
+#define BLOCK 32
