@@ -33,6 +33,10 @@ HEAD = """\
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef LOCAL
+#define LOCAL /* nothing: as a library, this file gives its parts by name */
+#endif
+
 /* Runs work(context, begin, end) over [0, count), cut into one range for each thread. */
 typedef void work_fn(void *context, int64_t begin, int64_t end);
 
@@ -181,16 +185,16 @@ static const struct tile {symbol}_tile = {{
 """
 
 PACK_TILE = """\
-void pack_{symbol}(const void *tensor, void *slices, const uint32_t *dpus, uint32_t count,
-            uint32_t threads) {{
+LOCAL void pack_{symbol}(const void *tensor, void *slices, const uint32_t *dpus, uint32_t count,
+                  uint32_t threads) {{
     struct move move = {{&{symbol}_tile, (char *)(uintptr_t)tensor, slices, dpus}};
     fork_join(pack_range, &move, count, threads);
 }}
 """
 
 UNPACK_TILE = """\
-void unpack_{symbol}(void *tensor, const void *slices, const uint32_t *dpus, uint32_t count,
-              uint32_t threads) {{
+LOCAL void unpack_{symbol}(void *tensor, const void *slices, const uint32_t *dpus, uint32_t count,
+                    uint32_t threads) {{
     struct move move = {{&{symbol}_tile, tensor, (char *)(uintptr_t)slices, dpus}};
     fork_join(unpack_range, &move, count, threads);
 }}
@@ -285,7 +289,7 @@ def _work(
         else:
             calls.append(f"    {name}_{i}((void *)tensors, 0, 1);")
     unused = [] if any("threads)" in c for c in calls) else ["    (void)threads;"]
-    head = f"void {name}(void *const *tensors, uint32_t threads) {{"
+    head = f"LOCAL void {name}(void *const *tensors, uint32_t threads) {{"
     pieces.append("\n".join([head, *unused, *calls, "}\n"]))
     return pieces, tuple(tensors[buffer].name for buffer in args)
 

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef LOCAL
+#define LOCAL /* nothing: as a library, this file gives its parts by name */
+#endif
+
 /* Runs work(context, begin, end) over [0, count), cut into one range for each thread. */
 typedef void work_fn(void *context, int64_t begin, int64_t end);
 
@@ -144,8 +148,8 @@ static const struct tile A_tile = {
     .coeffs = {{66, 0}, {0, 256}},
 };
 
-void pack_A(const void *tensor, void *slices, const uint32_t *dpus, uint32_t count,
-            uint32_t threads) {
+LOCAL void pack_A(const void *tensor, void *slices, const uint32_t *dpus, uint32_t count,
+                  uint32_t threads) {
     struct move move = {&A_tile, (char *)(uintptr_t)tensor, slices, dpus};
     fork_join(pack_range, &move, count, threads);
 }
@@ -161,8 +165,8 @@ static const struct tile x_tile = {
     .coeffs = {{0, 256}},
 };
 
-void pack_x(const void *tensor, void *slices, const uint32_t *dpus, uint32_t count,
-            uint32_t threads) {
+LOCAL void pack_x(const void *tensor, void *slices, const uint32_t *dpus, uint32_t count,
+                  uint32_t threads) {
     struct move move = {&x_tile, (char *)(uintptr_t)tensor, slices, dpus};
     fork_join(pack_range, &move, count, threads);
 }
@@ -178,8 +182,8 @@ static const struct tile y_rf_tile = {
     .coeffs = {{0, 1}, {66, 0}},
 };
 
-void unpack_y_rf(void *tensor, const void *slices, const uint32_t *dpus, uint32_t count,
-              uint32_t threads) {
+LOCAL void unpack_y_rf(void *tensor, const void *slices, const uint32_t *dpus, uint32_t count,
+                    uint32_t threads) {
     struct move move = {&y_rf_tile, tensor, (char *)(uintptr_t)slices, dpus};
     fork_join(unpack_range, &move, count, threads);
 }
@@ -198,6 +202,6 @@ static void finish_0(void *context, int64_t begin, int64_t end) {
     }
 }
 
-void finish(void *const *tensors, uint32_t threads) {
+LOCAL void finish(void *const *tensors, uint32_t threads) {
     fork_join(finish_0, (void *)tensors, 8, threads);
 }

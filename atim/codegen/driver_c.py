@@ -1,0 +1,251 @@
+"""The driver of an exported program: host.c that runs a kernel on DPUs, with a plain C interface.
+
+In: `Sources` and a name. Out: `host.c` (the parts of host_c.py, then the driver) and its header. It
+uses what SDK 2021.3 to 2025.1 have in common (dpu.h; manual, "Controlling the execution of DPUs
+from host applications"). Equal slices go in one push, as parallel transfers need them (ATiM,
+section 5.2.1); a box that lies in the tensor as it lies in MRAM is sent from there, without a copy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from atim.codegen import Sources, Tensor, Tile, TransferPlan
+from atim.codegen.driver_text import (
+    DRIVER,
+    FREE,
+    GRID,
+    HEADER,
+    INCLUDES,
+    INIT,
+    LAUNCH,
+    LOAD,
+    PHASES,
+    RECEIVE,
+    SEND,
+)
+from atim.codegen.emit import c_type
+from atim.codegen.names import Names
+
+__all__ = ["HostProgram", "emit_program"]
+
+
+@dataclass(frozen=True, slots=True)
+class HostProgram:
+    """host.c and its header `name`.h; `arguments` are those of the C function, inputs first."""
+
+    name: str
+    host_c: str
+    header: str
+    arguments: tuple[Tensor, ...]
+
+
+def emit_program(
+    sources: Sources, name: str, title: str, resident: Sequence[str] = ()
+) -> HostProgram:
+    """The host side as a program's part: `int name(const T *input, ..., T *output)`.
+
+    `resident` inputs can be loaded once and given as NULL afterwards. The name becomes a legal C
+    identifier.
+    """
+    driver = _Driver(sources, name, [t for t in resident if _is_input(sources.plan, t)])
+    host = "\n".join([INCLUDES + sources.host_c, *driver.pieces()])
+    return HostProgram(driver.name, host, driver.header(title), tuple(driver.arguments))
+
+
+def _is_input(plan: TransferPlan, name: str) -> bool:
+    return any(t.name == name and t.role == "input" for t in plan.tensors)
+
+
+def _words(*texts: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*", " ".join(texts)))
+
+
+class _Driver:
+    """Prints the parts that depend on the program."""
+
+    def __init__(self, sources: Sources, name: str, resident: Sequence[str]) -> None:
+        self.plan = sources.plan
+        self.resident = resident
+        fixed = _words(DRIVER, SEND, RECEIVE, LAUNCH, GRID, INIT, FREE, "status begin tensors")
+        self.name = Names(_words(sources.host_c) | fixed).new(name)
+        tensors = self.plan.tensors
+        self.arguments = [t for t in tensors if t.role == "input"]
+        self.arguments += [t for t in tensors if t.role == "output"]
+        self.partial = [t for t in tensors if t.role == "intermediate"]
+        names = Names(fixed | {self.name, *(f"route_{t.symbol}" for t in self.plan.tiles)})
+        self.text = {t.name: names.new(t.name) for t in tensors}
+        at_work = {*self.plan.prepare_args, *self.plan.finish_args}
+        self.kept = [t for t in resident if t in at_work]
+
+    def pieces(self) -> Iterable[str]:
+        """The text after the parts of host_c.py, in order."""
+        yield DRIVER.format(name=self.name, dpus=self.plan.dpus)
+        if self._tiles("in", "inout"):
+            yield SEND
+        yield RECEIVE
+        yield LAUNCH
+        yield self._state()
+        if self.plan.grid_symbol is not None:
+            yield GRID.format(symbol=self.plan.grid_symbol)
+        yield self._init()
+        if self.resident:
+            yield self._load()
+        yield self._call()
+        yield self._free()
+
+    def header(self, title: str) -> str:
+        shown = [
+            f" *   {self.text[t.name]}: {t.dtype}[{', '.join(map(str, t.shape))}]"
+            for t in self.arguments
+        ]
+        width = max(map(len, PHASES)) + 1
+        phases = [f"    double {name + ';':{width}} /* {what} */" for name, what in PHASES.items()]
+        load = optional = ""
+        if self.resident:
+            kept = ", ".join(self.text[n] for n in self.kept)
+            load = LOAD.format(
+                name=self.name,
+                parameters=", ".join(self._parameter(n) for n in self.resident),
+                kept=f" The host\n * works on {kept} too: it must stay where it is."
+                if kept
+                else "",
+            )
+            names = " and ".join(self.text[n] for n in self.resident)
+            optional = f" {names} may be NULL: what was loaded before."
+        return HEADER.format(
+            title=title,
+            name=self.name,
+            guard=f"{self.name.upper()}_H",
+            dpus=self.plan.dpus,
+            phases="\n".join(phases),
+            load=load,
+            optional=optional,
+            arguments="\n".join(shown),
+            parameters=self._parameters(),
+        )
+
+    def _parameter(self, name: str) -> str:
+        tensor = next(t for t in self.plan.tensors if t.name == name)
+        const = "const " if tensor.role == "input" else ""
+        return f"{const}{c_type(tensor.dtype)} *{self.text[name]}"
+
+    def _parameters(self) -> str:
+        return ", ".join(self._parameter(t.name) for t in self.arguments)
+
+    def _tiles(self, *modes: str) -> list[Tile]:
+        return [t for t in self.plan.tiles if t.mode in modes]
+
+    def _state(self) -> str:
+        """Routes, partial results, resident operands."""
+        lines = []
+        for tile in self.plan.tiles:
+            pack = f".pack = pack_{tile.symbol}, " if tile.mode != "out" else ""
+            unpack = f".unpack = unpack_{tile.symbol}, " if tile.mode != "in" else ""
+            lines += [
+                f"static struct route route_{tile.symbol} = {{",
+                f'    .tile = &{tile.symbol}_tile, {pack}{unpack}.symbol = "{tile.symbol}"}};',
+            ]
+        every = ", ".join(f"&route_{t.symbol}" for t in self.plan.tiles)
+        lines.append(f"static struct route *const routes[] = {{{every}}};")
+        lines += [f"static void *{self.text[t.name]}; /* partial results */" for t in self.partial]
+        if self.resident:
+            lines.append("static bool loaded;")
+        lines += [f"static const void *kept_{self.text[n]};" for n in self.kept]
+        return "\n".join([*lines, ""])
+
+    def _init(self) -> str:
+        lines = [
+            "    for (size_t i = 0; status == DONE && i < sizeof routes / sizeof routes[0]; i++) {",
+            "        status = plan_route(routes[i]);",
+            "    }",
+        ]
+        for tensor in self.partial:
+            name = self.text[tensor.name]
+            count = int(np.prod(tensor.shape, dtype=np.int64))
+            size = count * np.dtype(tensor.dtype).itemsize
+            lines.append(f"    {name} = calloc({size}, 1);")
+            lines.append(f"    status = {name} == NULL && status == DONE ? NO_MEMORY : status;")
+        if self.plan.grid_symbol is not None:
+            lines.append("    status = status == DONE ? send_grid() : status;")
+        return INIT.format(name=self.name, steps="\n".join(lines))
+
+    def _free(self) -> str:
+        lines = ["    loaded = false;"] if self.resident else []
+        for tensor in self.partial:
+            name = self.text[tensor.name]
+            lines += [f"    free({name});", f"    {name} = NULL;"]
+        return FREE.format(name=self.name, steps="\n".join(lines))
+
+    def _ready(self) -> list[str]:
+        return [
+            f"    int status = ready ? DONE : {self.name}_init(NULL, 0);",
+            "    if (status != DONE) {",
+            "        return status;",
+            "    }",
+        ]
+
+    def _load(self) -> str:
+        parameters = ", ".join(self._parameter(n) for n in self.resident)
+        lines = [f"int {self.name}_load_resident({parameters}) {{", *self._ready()]
+        lines += [f"    const struct {self.name}_times before = times;"]
+        lines += ["    memset(&times, 0, sizeof times);"]
+        for tile in self._tiles("in", "inout"):
+            if tile.tensor in self.resident:
+                lines += self._step(f"send(&route_{tile.symbol}, {self.text[tile.tensor]})")
+                lines.append(f"    drop_slices(&route_{tile.symbol});")
+        lines += [f"    kept_{self.text[n]} = {self.text[n]};" for n in self.kept]
+        lines += [
+            "    const double spent = times.pack + times.to_dpus;",
+            "    times = before;",
+            "    times.load = spent;",
+            "    loaded = true;",
+            "    return DONE;",
+            "}",
+            "",
+        ]
+        return "\n".join(lines)
+
+    def _step(self, call: str) -> list[str]:
+        return [f"    if ((status = {call}) != DONE) {{", "        return status;", "    }"]
+
+    def _call(self) -> str:
+        lines = [f"int {self.name}({self._parameters()}) {{", *self._ready()]
+        lines += self._residents()
+        lines += ["    const double load = times.load;"]
+        lines += ["    memset(&times, 0, sizeof times);", "    times.load = load;"]
+        lines += self._work("prepare", self.plan.prepare, self.plan.prepare_args)
+        for tile in self._tiles("in", "inout"):
+            if tile.tensor not in self.resident:
+                lines += self._step(f"send(&route_{tile.symbol}, {self.text[tile.tensor]})")
+        lines += self._step("launch()")
+        for tile in self._tiles("out", "inout"):
+            lines += self._step(f"receive(&route_{tile.symbol}, {self.text[tile.tensor]})")
+        lines += self._work("finish", self.plan.finish, self.plan.finish_args)
+        return "\n".join([*lines, "    return DONE;", "}", ""])
+
+    def _residents(self) -> list[str]:
+        """Loads those that are given; all or none of them are."""
+        if not self.resident:
+            return []
+        names = [self.text[n] for n in self.resident]
+        given = " && ".join(f"{n} != NULL" for n in names)
+        lines = [f"    if ({given}) {{"]
+        lines.append(f"        status = {self.name}_load_resident({', '.join(names)});")
+        lines += ["    } else if (!loaded) {", "        status = NOT_LOADED;", "    }"]
+        return [*lines, "    if (status != DONE) {", "        return status;", "    }"]
+
+    def _work(self, phase: str, function: str | None, args: Sequence[str]) -> list[str]:
+        if function is None:
+            return []
+        kept = {n: f"kept_{self.text[n]}" for n in self.kept}
+        passed = ", ".join(f"(void *)(uintptr_t){kept.get(n, self.text[n])}" for n in args)
+        return [
+            f"    const double {phase}_begin = now();",
+            f"    {function}((void *const[]){{{passed}}}, nr_threads);",
+            f"    times.{phase} = now() - {phase}_begin;",
+        ]

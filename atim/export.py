@@ -1,0 +1,153 @@
+"""A compiled program as a folder of C: kernel.c, host.c, its header, a check program, a Makefile.
+
+In: `Sources` and, for the check, inputs and expected outputs. The folder needs no Python: it builds
+with the UPMEM SDK (2021.3 to 2025.1) or, with the same Makefile, with the tools of the same names
+that upmem_sim installs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atim.codegen import Sources
+from atim.codegen.check_c import emit_check, file_names
+from atim.codegen.driver_c import HostProgram, emit_program
+from atim.errors import RecordError
+
+__all__ = ["Data", "write_folder"]
+
+Array = NDArray[Any]
+
+MAKEFILE = """\
+# {title}. Needs the UPMEM SDK's tools on PATH (source upmem_env.sh), or those of upmem_sim of the
+# same names: PATH="$(upmem-sim config --bin-dir):$PATH" make
+NR_TASKLETS = {tasklets}
+STACK_BYTES = {stack}
+
+DPU_CC = dpu-upmem-dpurte-clang
+DPU_CFLAGS = -O2 -Wall -Wextra
+DPU_CONFIG = dpu-pkg-config
+CC = cc
+# integers wrap around
+CFLAGS = -std=c11 -O3 -fwrapv -Wall -Wextra
+
+all: {name}.dpu check
+
+{name}.dpu: kernel.c
+\t$(DPU_CC) $(DPU_CFLAGS) -DNR_TASKLETS=$(NR_TASKLETS) -DSTACK_SIZE_DEFAULT=$(STACK_BYTES) -o $@ $<
+
+check: check.c host.c {name}.h
+\t$(CC) $(CFLAGS) -o $@ check.c host.c `$(DPU_CONFIG) --cflags --libs dpu` -pthread -lm
+
+run: all
+\t./check
+
+clean:
+\trm -f {name}.dpu check
+
+.PHONY: all run clean
+"""
+
+README = """\
+# {title}
+
+A tensor program compiled by ATiM for {dpus} UPMEM DPUs with {tasklets} tasklets each.
+
+```
+make run        # with the UPMEM SDK's tools on PATH, or those of upmem_sim:
+                # PATH="$(upmem-sim config --bin-dir):$PATH" make run
+```
+
+builds everything, runs it on the arrays in `data/`, compares the results and prints the time of
+each phase (median of 10 runs after a warm-up; `./check -h` lists options, which are explained at
+the top of `check.c`).
+
+| file | what it is |
+|---|---|
+| `kernel.c` | the DPU program: `{name}.dpu` |
+| `host.c`, `{name}.h` | the host's part: allocation, transfers, launch, what is left to compute |
+| `check.c` | runs it on `data/` |
+| `data/` | inputs and expected outputs, C order, little endian |
+
+To use it elsewhere, compile `host.c` with your program and call, as `{name}.h` explains:
+
+```c
+{prototype}
+```
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Arrays for the check program by tensor name; tolerances of float outputs (see check_c)."""
+
+    inputs: Mapping[str, Array]
+    expected: Mapping[str, Array] = field(default_factory=dict)
+    tolerances: Mapping[str, float] = field(default_factory=dict)
+
+
+def write_folder(
+    folder: str | Path,
+    sources: Sources,
+    *,
+    name: str,
+    title: str,
+    resident: Sequence[str] = (),
+    data: Data | None = None,
+) -> tuple[HostProgram, list[Path]]:
+    """Write all files; returns the host program and the paths. RecordError if that fails.
+
+    Without `data` the check program is there, but finds no files.
+    """
+    program = emit_program(sources, name, title, resident)
+    resident = [t for t in resident if any(a.name == t for a in program.arguments)]
+    tolerances = {} if data is None else data.tolerances
+    texts = {
+        "kernel.c": sources.kernel_c,
+        "host.c": program.host_c,
+        f"{program.name}.h": program.header,
+        "check.c": emit_check(program, resident, tolerances),
+        "Makefile": MAKEFILE.format(
+            title=title, name=program.name, tasklets=sources.nr_tasklets, stack=sources.stack_bytes
+        ),
+        "README.md": README.format(
+            title=title,
+            name=program.name,
+            dpus=sources.plan.dpus,
+            tasklets=sources.nr_tasklets,
+            prototype=_prototypes(program.header),
+        ),
+    }
+    files = [Path(folder) / file for file in texts]
+    try:
+        (Path(folder) / "data").mkdir(parents=True, exist_ok=True)
+        for path, text in zip(files, texts.values(), strict=True):
+            path.write_text(text)
+        if data is not None:
+            files += _write_data(Path(folder) / "data", program, data)
+    except OSError as error:
+        raise RecordError(f"{error.filename or folder}: {error.strerror}") from error
+    return program, files
+
+
+def _prototypes(header: str) -> str:
+    """The functions that a header declares."""
+    return "\n".join(line for line in header.splitlines() if line.endswith(");"))
+
+
+def _write_data(folder: Path, program: HostProgram, data: Data) -> list[Path]:
+    written = []
+    files = file_names(program.arguments)
+    for tensor in program.arguments:
+        array = {**data.inputs, **data.expected}.get(tensor.name)
+        if array is not None:
+            path = folder / files[tensor.name]
+            np.ascontiguousarray(array, tensor.dtype).tofile(path)
+            written.append(path)
+    return written
