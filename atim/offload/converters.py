@@ -1,0 +1,207 @@
+"""Converters that mend PyTorch's importer: operator name -> function (node, importer) -> Relax value.
+
+TVM 0.27's importer translates some operators to programs with wrong numbers: negative positions of
+`select` and `index` read out of bounds, matrix products of integers are summed in float32. Others
+fail although Relax has what they need. Each row here replaces one; every row has a test that
+compares it with PyTorch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+from atim.errors import UnsupportedError
+
+__all__ = ["CONVERTERS", "Converter", "dtype_of", "emit_attention"]
+
+# A torch.fx node, TVM's importer with .env and .block_builder, and the Relax value it emits
+Converter = Callable[[Any, Any], Any]
+
+
+def dtype_of(value: Any) -> str:
+    """torch.int32 -> "int32", of a tensor's metadata."""
+    return str(value.dtype).removeprefix("torch.")
+
+
+def _emit(importer: Any, value: Any) -> Any:
+    return importer.block_builder.emit(value)
+
+
+def _argument(node: Any, position: int, name: str, default: Any) -> Any:
+    if len(node.args) > position:
+        return node.args[position]
+    return node.kwargs.get(name, default)
+
+
+def _shape(node: Any) -> list[int]:
+    sizes = list(node.meta["val"].shape)
+    if not all(isinstance(n, int) for n in sizes):
+        raise UnsupportedError(f"{node.target}: shape {sizes} depends on the input")
+    return sizes
+
+
+def _select(node: Any, importer: Any) -> Any:
+    x, axis, position = importer.env[node.args[0]], node.args[1], node.args[2]
+    extent = x.ty.shape[axis]
+    if position < 0:
+        position = extent + position
+    if isinstance(position, int):
+        return _emit(importer, relax.op.take(x, relax.const(position, "int64"), axis))
+    if hasattr(position, "value"):
+        return _emit(importer, relax.op.take(x, relax.const(int(position), "int64"), axis))
+    raise UnsupportedError(f"{node.target}: position from the end of a dynamic axis")
+
+
+def _wrapped(importer: Any, index: Any, extent: Any) -> Any:
+    """Positions counted from the start, as `take` wants them."""
+    dtype = str(index.ty.dtype)
+    negative = _emit(importer, relax.op.less(index, relax.const(0, dtype)))
+    size = relax.const(int(extent), dtype) if hasattr(extent, "value") else None
+    if size is None:
+        raise UnsupportedError("index.Tensor: index into a dynamic axis")
+    return _emit(importer, relax.op.where(negative, relax.op.add(index, size), index))
+
+
+def _index(node: Any, importer: Any) -> Any:
+    x = importer.env[node.args[0]]
+    given = [(axis, importer.env[i]) for axis, i in enumerate(node.args[1]) if i is not None]
+    for _, index in given:
+        if str(index.ty.dtype) == "bool":
+            raise UnsupportedError(f"{node.target}: a mask as index, its result has no fixed shape")
+    wrapped = [_wrapped(importer, index, x.ty.shape[axis]) for axis, index in given]
+    if len(given) == 1:
+        return _emit(importer, relax.op.take(x, wrapped[0], given[0][0]))
+    if [axis for axis, _ in given] == list(range(len(x.ty.shape))):
+        return _emit(importer, relax.op.index_tensor(x, wrapped))
+    if [axis for axis, _ in given] == list(range(len(given))):
+        return _emit(importer, relax.op.index_tensor(x, wrapped))
+    raise UnsupportedError(f"{node.target}: indices on some inner axes only")
+
+
+def _matmul(node: Any, importer: Any) -> Any:
+    a, b = (importer.env[argument] for argument in node.args[:2])
+    dtype = dtype_of(node.meta["val"])
+    return _emit(importer, relax.op.matmul(a, b, out_dtype=dtype))
+
+
+def _linear(node: Any, importer: Any) -> Any:
+    x, weight = (importer.env[argument] for argument in node.args[:2])
+    dtype = dtype_of(node.meta["val"])
+    turned = _emit(importer, relax.op.permute_dims(weight))
+    product = _emit(importer, relax.op.matmul(x, turned, out_dtype=dtype))
+    bias = _argument(node, 2, "bias", None)
+    return product if bias is None else _emit(importer, relax.op.add(product, importer.env[bias]))
+
+
+def _add_matmul(node: Any, importer: Any) -> Any:
+    c, a, b = (importer.env[argument] for argument in node.args[:3])
+    dtype = dtype_of(node.meta["val"])
+    product = _emit(importer, relax.op.matmul(a, b, out_dtype=dtype))
+    for name, factor in (("alpha", product), ("beta", c)):
+        value = node.kwargs.get(name, 1)
+        if value != 1:
+            scaled = _emit(importer, relax.op.multiply(factor, relax.const(value, dtype)))
+            product, c = (scaled, c) if name == "alpha" else (product, scaled)
+    return _emit(importer, relax.op.add(product, c))
+
+
+def _filled(position: int) -> Converter:
+    """full, full_like, new_full: also with infinity, which TVM's own `full` can't hold."""
+
+    def convert(node: Any, importer: Any) -> Any:
+        value = _argument(node, position, "fill_value", None)
+        if not isinstance(value, int | float):
+            raise UnsupportedError(f"{node.target}: filled with a computed value")
+        constant = relax.const(np.array(value), dtype_of(node.meta["val"]))
+        return _emit(importer, relax.op.broadcast_to(constant, _shape(node)))
+
+    return convert
+
+
+def _extremum(operator: Callable[..., Any]) -> Converter:
+    def convert(node: Any, importer: Any) -> Any:
+        axes = _argument(node, 1, "dim", None)
+        keep = bool(_argument(node, 2, "keepdim", False))
+        x = importer.env[node.args[0]]
+        return _emit(importer, operator(x, axis=list(axes) if axes else None, keepdims=keep))
+
+    return convert
+
+
+def _triangle(upper: bool) -> Converter:
+    def convert(node: Any, importer: Any) -> Any:
+        diagonal = _argument(node, 1, "diagonal", 0)
+        x, (rows, columns) = importer.env[node.args[0]], _shape(node)[-2:]
+        keep = np.tri(rows, columns, diagonal - 1 if upper else diagonal, dtype=bool)
+        mask = relax.const(~keep if upper else keep)
+        zero = relax.const(0, str(x.ty.dtype))
+        return _emit(importer, relax.op.where(mask, x, zero))
+
+    return convert
+
+
+def emit_attention(importer: Any, q: Any, k: Any, v: Any, options: dict[str, Any]) -> Any:
+    """Scaled dot product attention as matrix products and a softmax.
+
+    options: mask (Relax value or None), causal, scale, gqa. TVM's own operator copies K and V.
+    """
+    heads, kv_heads = int(q.ty.shape[-3]), int(k.ty.shape[-3])
+    if options["gqa"] and heads != kv_heads:
+        k, v = (_emit(importer, relax.op.repeat(t, heads // kv_heads, -3)) for t in (k, v))
+    rank = len(k.ty.shape)
+    turned = _emit(importer, relax.op.permute_dims(k, [*range(rank - 2), rank - 1, rank - 2]))
+    dtype = str(q.ty.dtype)
+    scale = options["scale"] or 1.0 / math.sqrt(int(q.ty.shape[-1]))
+    scores = _emit(importer, relax.op.matmul(q, turned))
+    scores = _emit(importer, relax.op.multiply(scores, relax.const(scale, dtype)))
+    mask = options["mask"]
+    if options["causal"]:
+        mask = relax.const(np.tri(int(q.ty.shape[-2]), int(k.ty.shape[-2]), dtype=bool))
+    if mask is not None and str(mask.ty.dtype) == "bool":
+        least = relax.const(np.array(-np.inf), dtype)
+        scores = _emit(importer, relax.op.where(mask, scores, least))
+    elif mask is not None:
+        scores = _emit(importer, relax.op.add(scores, mask))
+    weights = _emit(importer, relax.op.nn.softmax(scores, -1))
+    return _emit(importer, relax.op.matmul(weights, v))
+
+
+def _attention(node: Any, importer: Any) -> Any:
+    q, k, v = (importer.env[argument] for argument in node.args[:3])
+    if _argument(node, 4, "dropout_p", 0.0):
+        raise UnsupportedError(f"{node.target}: dropout, only evaluation is supported")
+    mask = _argument(node, 3, "attn_mask", None)
+    options = {
+        "mask": None if mask is None else importer.env[mask],
+        "causal": _argument(node, 5, "is_causal", False),
+        "scale": node.kwargs.get("scale"),
+        "gqa": node.kwargs.get("enable_gqa", False),
+    }
+    return emit_attention(importer, q, k, v, options)
+
+
+CONVERTERS: dict[str, Converter] = {
+    "select.int": _select,
+    "index.Tensor": _index,
+    "linear.default": _linear,
+    "matmul.default": _matmul,
+    "mm.default": _matmul,
+    "bmm.default": _matmul,
+    "_int_mm.default": _matmul,
+    "addmm.default": _add_matmul,
+    "baddbmm.default": _add_matmul,
+    "full.default": _filled(1),
+    "full_like.default": _filled(1),
+    "new_full.default": _filled(2),
+    "amax.default": _extremum(relax.op.max),
+    "amin.default": _extremum(relax.op.min),
+    "triu.default": _triangle(True),
+    "tril.default": _triangle(False),
+    "scaled_dot_product_attention.default": _attention,
+}
+"""Rows replace the importer's own."""

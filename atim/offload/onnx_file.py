@@ -1,0 +1,50 @@
+"""ONNX -> Relax, and ONNX's own reference evaluator as the original to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tvm
+from numpy.typing import NDArray
+from tvm import relax
+
+from atim.errors import UnsupportedError, UsageError
+from atim.offload.importer import Imported, as_array
+
+__all__ = ["import_onnx"]
+
+Array = NDArray[Any]
+
+
+def import_onnx(model: Any, examples: Sequence[Any]) -> Imported:
+    """A file or a ModelProto. Raises UsageError for a file that is none, UnsupportedError with the
+    operators that TVM's importer lacks."""
+    import onnx
+    from onnx.reference import ReferenceEvaluator
+    from tvm.relax.frontend.onnx import from_onnx
+
+    if isinstance(model, str | Path):
+        try:
+            model = onnx.load(str(model))
+        except Exception as error:
+            raise UsageError(f"{model} can't be read as ONNX: {error}") from error
+    arrays = tuple(as_array(value) for value in examples)
+    constants = {tensor.name for tensor in model.graph.initializer}
+    names = [value.name for value in model.graph.input if value.name not in constants]
+    if len(names) != len(arrays):
+        raise UsageError(f"{len(arrays)} inputs given, the model takes {', '.join(names)}")
+    shapes = {name: list(array.shape) for name, array in zip(names, arrays, strict=True)}
+    try:
+        module = from_onnx(model, shape_dict=shapes, keep_params_in_input=True)
+    except (tvm.error.OpNotImplemented, ValueError, AttributeError) as error:
+        raise UnsupportedError(f"import: {error}") from error
+    module, parameters = relax.frontend.detach_params(module)
+    evaluator = ReferenceEvaluator(model)
+
+    def reference(*inputs: Array) -> list[Array]:
+        return [np.asarray(v) for v in evaluator.run(None, dict(zip(names, inputs, strict=True)))]
+
+    return Imported(module, tuple(parameters.get("main", ())), arrays, reference)
