@@ -20,9 +20,14 @@ from atim.codegen.check_c import emit_check, file_names
 from atim.codegen.driver_c import HostProgram, emit_program
 from atim.errors import RecordError
 
-__all__ = ["Data", "write_folder"]
+__all__ = ["DPU_FLAGS", "HOST_FLAGS", "HOST_LIBRARIES", "Data", "write_folder"]
 
 Array = NDArray[Any]
+
+DPU_FLAGS = ("-O2", "-Wall", "-Wextra")
+# tensors of integers wrap around, which plain C leaves undefined
+HOST_FLAGS = ("-std=c11", "-O3", "-fwrapv", "-Wall", "-Wextra")
+HOST_LIBRARIES = ("-pthread", "-lm")
 
 MAKEFILE = """\
 # {title}. Needs the UPMEM SDK's tools on PATH (source upmem_env.sh), or those of upmem_sim of the
@@ -31,11 +36,11 @@ NR_TASKLETS = {tasklets}
 STACK_BYTES = {stack}
 
 DPU_CC = dpu-upmem-dpurte-clang
-DPU_CFLAGS = -O2 -Wall -Wextra
+DPU_CFLAGS = {dpu_flags}
 DPU_CONFIG = dpu-pkg-config
 CC = cc
-# integers wrap around
-CFLAGS = -std=c11 -O3 -fwrapv -Wall -Wextra
+CFLAGS = {host_flags}
+LIBRARIES = {libraries}
 
 all: {name}.dpu check
 
@@ -43,7 +48,7 @@ all: {name}.dpu check
 \t$(DPU_CC) $(DPU_CFLAGS) -DNR_TASKLETS=$(NR_TASKLETS) -DSTACK_SIZE_DEFAULT=$(STACK_BYTES) -o $@ $<
 
 check: check.c host.c {name}.h
-\t$(CC) $(CFLAGS) -o $@ check.c host.c `$(DPU_CONFIG) --cflags --libs dpu` -pthread -lm
+\t$(CC) $(CFLAGS) -o $@ check.c host.c `$(DPU_CONFIG) --cflags --libs dpu` $(LIBRARIES)
 
 run: all
 \t./check
@@ -114,7 +119,13 @@ def write_folder(
         f"{program.name}.h": program.header,
         "check.c": emit_check(program, resident, tolerances),
         "Makefile": MAKEFILE.format(
-            title=title, name=program.name, tasklets=sources.nr_tasklets, stack=sources.stack_bytes
+            title=title,
+            name=program.name,
+            tasklets=sources.nr_tasklets,
+            stack=sources.stack_bytes,
+            dpu_flags=" ".join(DPU_FLAGS),
+            host_flags=" ".join(HOST_FLAGS),
+            libraries=" ".join(HOST_LIBRARIES),
         ),
         "README.md": README.format(
             title=title,

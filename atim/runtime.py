@@ -12,15 +12,16 @@ output tile keeps a pattern; a kernel that writes there raises MismatchError.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import upmem_sim
+from atim import hardware
 from atim.codegen import Tensor, Tile, TransferPlan
 from atim.errors import MismatchError, UsageError
+from atim.outcome import Outcome, Piece, Timing
 from atim.target import Target
 from atim.toolchain import Artifact
 from upmem_sim import TransferModel
@@ -37,44 +38,6 @@ CANARY = 0x5C
 GUARD_BYTES = 2048  # the largest DMA: what one stray transfer can reach
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """Seconds of each phase of one call."""
-
-    h2d: float
-    kernel: float
-    d2h: float
-    host: float
-
-    @property
-    def total(self) -> float:
-        """The objective of the search."""
-        return self.h2d + self.kernel + self.d2h + self.host
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """What one simulated DPU owns of one output or intermediate: values[...] from `start` on."""
-
-    tensor: str
-    dpu: int
-    start: tuple[int, ...]
-    values: Array
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Result of a run. `outputs` is None when only representatives ran; `pieces` when all did.
-
-    `counters` are those of the DPU with the most cycles, and how many DPUs and classes there were.
-    """
-
-    outputs: dict[str, Array] | None
-    pieces: tuple[Piece, ...]
-    timing: Timing
-    counters: dict[str, int]
-
-
 def run(
     artifact: Artifact,
     arrays: Mapping[str, Array],
@@ -89,10 +52,14 @@ def run(
     `resident` names inputs that lie on the DPUs already: their transfer takes no time. `threads`
     simulate and move tiles. UsageError for wrong arrays, MismatchError for stray writes,
     upmem_sim.SimFault when the kernel breaks a rule of the machine or passes `max_cycles`.
+
+    A target on hardware runs there, on all its DPUs (see `atim.hardware`).
     """
     plan = artifact.sources.plan
     tensors = _host_tensors(plan, arrays)
     _check_names(plan, resident)
+    if artifact.target.hardware:
+        return hardware.run(artifact.sources, tensors, resident)
     if plan.prepare is not None:
         pointers = [tensors[name].ctypes.data for name in plan.prepare_args]
         artifact.host().work(plan.prepare, pointers, threads)

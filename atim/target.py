@@ -8,7 +8,7 @@ generation share are here too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from atim.errors import UsageError
 from upmem_sim.params import DPU_PRESETS, DpuParams, SystemParams
@@ -19,8 +19,13 @@ __all__ = [
     "DMA_ALIGN_BYTES",
     "DMA_MAX_BYTES",
     "MRAM_RESERVE_BYTES",
+    "MULTIPLY_BYTES",
+    "MULTIPLY_FLOAT",
     "MULTIPLY_LIBRARY",
+    "MULTIPLY_NARROW",
     "MULTIPLY_STEPS",
+    "MULTIPLY_STEPS_SECOND",
+    "MULTIPLY_WORDS",
     "SCOPE_REGISTERS",
     "SCOPE_SHARED",
     "SCOPE_TASKLET",
@@ -48,10 +53,18 @@ SCOPE_TASKLET = "local.wram"  # one buffer a tasklet, in WRAM
 SCOPE_SHARED = "shared.wram"  # one buffer a DPU, in WRAM, written by all tasklets
 SCOPE_REGISTERS = "local"  # a few accumulators of one tasklet, meant to stay in registers
 
-# Annotation of a block: how `sum += a * b` multiplies int32
+# Annotation of a block: how `sum += a * b` multiplies. All are exact for every value.
 ANNOTATE_MULTIPLY = "atim.multiply"
 MULTIPLY_LIBRARY = 0  # the compiler's routine
+# int32
 MULTIPLY_STEPS = 1  # mul_step in place, as many steps as the first factor has significant bits
+MULTIPLY_STEPS_SECOND = 2  # the same with the second factor
+MULTIPLY_BYTES = 3  # ten products of bytes, whatever the values
+MULTIPLY_NARROW = 4  # one product of bytes until a factor turns up that is none, then ten
+# 8 and 16 bits: byte products of eight bytes at a time
+MULTIPLY_WORDS = 5
+# float32: the sum stays unpacked, the routine is written out
+MULTIPLY_FLOAT = 6
 
 TARGETS = {"upmem-v1a": "v1A", "upmem-v1b": "v1B"}
 """Preset name -> chip of `upmem_sim.params.DPU_PRESETS`."""
@@ -65,7 +78,9 @@ class Target:
     dpus         DPUs that may be used, 1 to 2560 (20 DIMMs)
     tasklets     tasklets that may be used, 1 to the chip's; 0 means the chip's
     stack_bytes  WRAM stack of each tasklet, a multiple of 8
-    transfer     preset of `upmem_sim.transfer`: the system whose host-side times are modelled
+    transfer     preset of `upmem_sim.transfer`: the system whose host-side times are modelled;
+                 or a file that `atim calibrate` wrote (a name that ends with .json)
+    hardware     programs run on DIMMs through the UPMEM SDK, and times are measured there
     """
 
     name: str = "upmem-v1a"
@@ -73,6 +88,7 @@ class Target:
     tasklets: int = 0
     stack_bytes: int = STACK_BYTES
     transfer: str = "common"
+    hardware: bool = False
 
     def __post_init__(self) -> None:
         if self.name not in TARGETS:
@@ -86,6 +102,10 @@ class Target:
             raise UsageError(f"stack bytes: {self.stack_bytes} requested, multiple of 8 needed")
         if self.transfer not in PRESETS:
             raise UsageError(f"transfer: {self.transfer!r} unknown, known: {', '.join(PRESETS)}")
+
+    def on_hardware(self) -> Target:
+        """The same DPUs as real ones: runs need the SDK's tools (UPMEM_HOME, or on PATH)."""
+        return replace(self, hardware=True)
 
     @property
     def chip(self) -> DpuParams:

@@ -1,0 +1,196 @@
+"""Runs on real DPUs: the exported program, built with the UPMEM SDK, measured phase by phase.
+
+In: `Sources` and arrays. Out: an `Outcome` with the outputs, and the Timing of the repeat with the
+median total after a warm-up. The tools are those of the SDK by their names, so the ones upmem_sim
+installs under the same names do as well; their times are simulated, those of the host are not.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atim.codegen import Sources
+from atim.codegen.check_c import file_names
+from atim.codegen.driver_c import HostProgram
+from atim.codegen.driver_text import PHASES
+from atim.errors import AtimError, ToolchainError
+from atim.export import DPU_FLAGS, HOST_FLAGS, HOST_LIBRARIES, write_folder
+from atim.outcome import Outcome, Timing
+from atim.toolchain import cache_folder, find_compiler
+
+__all__ = ["REPEATS", "WARM_UPS", "Tools", "build_program", "environment", "find_tools", "run"]
+
+Array = NDArray[Any]
+
+DPU_COMPILER = "dpu-upmem-dpurte-clang"
+DPU_CONFIG = "dpu-pkg-config"
+NAME = "program"
+REPEATS = 5
+WARM_UPS = 1
+TIME_LIMIT_S = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What builds a program for DPUs: paths, and options of the host's compiler for dpu.h."""
+
+    dpu_compiler: str
+    dpu_config: str
+    host_compiler: tuple[str, ...]
+    host_options: tuple[str, ...]
+    version: str
+
+
+def environment() -> dict[str, str]:
+    """This process's environment, with $UPMEM_HOME's tools and libraries in front."""
+    found = dict(os.environ)
+    home = found.get("UPMEM_HOME")
+    if home:
+        found["PATH"] = os.pathsep.join([f"{home}/bin", found.get("PATH", "")])
+        libraries = [f"{home}/lib", found.get("LD_LIBRARY_PATH", "")]
+        found["LD_LIBRARY_PATH"] = os.pathsep.join(part for part in libraries if part)
+    return found
+
+
+def find_tools() -> Tools:
+    """The SDK's tools. ToolchainError says which is missing, or what a tool complained about."""
+    path = environment().get("PATH")
+    found = {name: shutil.which(name, path=path) for name in (DPU_COMPILER, DPU_CONFIG)}
+    missing = [name for name, where in found.items() if where is None]
+    if missing:
+        raise ToolchainError(
+            f"{', '.join(missing)}: not in $UPMEM_HOME/bin nor on PATH; source the SDK's"
+            " upmem_env.sh, or use upmem_sim's: PATH=$(upmem-sim config --bin-dir):$PATH"
+        )
+    compiler, config = (str(found[name]) for name in (DPU_COMPILER, DPU_CONFIG))
+    options = shlex.split(_call([config, "--cflags", "--libs", "dpu"]))
+    try:
+        version = _call([config, "--modversion", "dpu"]).strip()
+    except ToolchainError:
+        version = ""  # not every release's wrapper knows
+    return Tools(compiler, config, tuple(find_compiler()), tuple(options), version)
+
+
+def build_program(tools: Tools, sources: Sources, resident: Sequence[str]) -> tuple[Path, str]:
+    """(folder with check and the DPU program, name of the latter). Built once for each content."""
+    with tempfile.TemporaryDirectory(dir=cache_folder()) as temporary:
+        work = Path(temporary) / NAME
+        program, files = write_folder(
+            work, sources, name=NAME, title="a candidate", resident=resident
+        )
+        texts = [path.read_text() for path in files]
+        key = hashlib.sha256("\0".join([repr(tools), *texts]).encode()).hexdigest()
+        folder = cache_folder() / f"hardware-{key[:32]}"
+        if not folder.exists():
+            for command in _commands(tools, program, sources):
+                _call(command, cwd=work)
+            try:
+                work.rename(folder)
+            except OSError:
+                if not folder.exists():  # otherwise another process was faster
+                    raise
+    return folder, f"{program.name}.dpu"
+
+
+def _commands(tools: Tools, program: HostProgram, sources: Sources) -> list[list[str]]:
+    """As in the exported Makefile."""
+    sizes = [f"-DNR_TASKLETS={sources.nr_tasklets}", f"-DSTACK_SIZE_DEFAULT={sources.stack_bytes}"]
+    dpu = [tools.dpu_compiler, *DPU_FLAGS, *sizes, "-o", f"{program.name}.dpu", "kernel.c"]
+    compiler, *language = tools.host_compiler
+    files = [*language, "check.c", "host.c", *(["-x", "none"] if language else [])]
+    host = [compiler, *HOST_FLAGS, "-o", "check", *files, *tools.host_options, *HOST_LIBRARIES]
+    return [dpu, host]
+
+
+def run(
+    sources: Sources,
+    tensors: Mapping[str, Array],
+    resident: Collection[str] = (),
+    *,
+    warm_ups: int = WARM_UPS,
+    repeats: int = REPEATS,
+) -> Outcome:
+    """Build and run on the inputs among `tensors`, of the plan's shapes and dtypes.
+
+    h2d and d2h include copies into and out of equal slices. The counter cycles is 0 on DIMMs, which
+    do not tell. Raises ToolchainError (no SDK, it rejects the program), AtimError (the run failed).
+    """
+    resident = sorted(resident)
+    folder, kernel = build_program(find_tools(), sources, resident)
+    plan = sources.plan
+    files = file_names([t for r in ("input", "output") for t in plan.tensors if t.role == r])
+    with tempfile.TemporaryDirectory(prefix="atim-") as work:
+        for tensor in plan.tensors:
+            if tensor.role == "input":
+                tensors[tensor.name].tofile(Path(work) / files[tensor.name])
+        options = ["-r", str(repeats), "-w", str(warm_ups), "-d", work, "-o", work, "-n"]
+        with _one_at_a_time():
+            told = _call([str(folder / "check"), *options, "-k", str(folder / kernel)], runs=True)
+        outputs = {
+            t.name: np.fromfile(Path(work) / files[t.name], t.dtype).reshape(t.shape)
+            for t in plan.tensors
+            if t.role == "output"
+        }
+    timing, cycles = parse(told)
+    counters = {"cycles": cycles, "dpus_run": plan.dpus, "repeats": repeats}
+    return Outcome(outputs, (), timing, counters)
+
+
+def parse(told: str) -> tuple[Timing, int]:
+    """Timing and cycles from what the check program printed."""
+    words = [line.split() for line in told.splitlines() if line.strip()]
+    values = {first: second for first, second, *_ in words}
+    try:
+        s = {phase: float(values[phase]) * 1e-3 for phase in PHASES}
+        cycles = int(values["cycles"])
+    except (KeyError, ValueError) as error:
+        raise AtimError(f"the check program printed no times: {error}") from error
+    inward, outward = s["pack"] + s["to_dpus"], s["from_dpus"] + s["unpack"]
+    return Timing(inward, s["kernel"], outward, s["prepare"] + s["finish"]), cycles
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Several builders must not measure at once: they would slow each other down."""
+    with (cache_folder() / "hardware.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _call(command: list[str], *, cwd: Path | None = None, runs: bool = False) -> str:
+    """Standard output of a command; ToolchainError, or AtimError for the program itself."""
+    kind = AtimError if runs else ToolchainError
+    name = Path(command[0]).name
+    try:
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TIME_LIMIT_S,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise kind(f"{name}: not done after {TIME_LIMIT_S:g} s") from error
+    except OSError as error:
+        raise kind(f"{name}: {error.strerror}") from error
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["no message"]
+        first = next((line for line in lines if "rror" in line), lines[0])
+        raise kind(f"{name} exited with {done.returncode}: {first}")
+    return done.stdout
