@@ -61,6 +61,7 @@ BINARY = {
 }
 
 WRAPPING = (tirx.Add, tirx.Sub, tirx.Mul)
+COMPOUND = (*WRAPPING, tirx.BitwiseOr)  # written x op= e where x is the first operand
 NARROW = ("int8", "int16", "uint8", "uint16")
 # signed types in which C leaves overflow undefined -> types in which it wraps
 UNSIGNED = {"int32": "uint32_t", "int64": "uint64_t"}
@@ -124,7 +125,7 @@ class Emitter:
         target = self.element(buffer, indices)
         dtype = str(buffer.dtype)
         kind = type(value)
-        if kind in WRAPPING and isinstance(value.a, ir.TensorLoad) and dtype_of(value) == dtype:
+        if kind in COMPOUND and isinstance(value.a, ir.TensorLoad) and dtype_of(value) == dtype:
             same = value.a.source.same_as(buffer) and all(
                 tvm_ffi.structural_equal(a, b)
                 for a, b in zip(value.a.indices, indices, strict=True)

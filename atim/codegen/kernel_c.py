@@ -15,7 +15,7 @@ from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.access import storage, uses
 from atim.codegen.copies import READ, WRITE, in_mram, item_bytes
-from atim.codegen.emit import PRIMARY, Emitter, c_type
+from atim.codegen.emit import PRIMARY, UNARY, Emitter, c_type
 from atim.codegen.kernel_func import (
     Tiles,
     body_of,
@@ -25,9 +25,10 @@ from atim.codegen.kernel_func import (
     mram_buffers,
     ranges_of,
 )
+from atim.codegen.kernel_helpers import FUNCTION_NAMES, helpers_for
 from atim.codegen.lower import BARRIER, Spread
 from atim.codegen.names import Names
-from atim.codegen.split import MUL_STEP
+from atim.codegen.split import MUL_BYTES, MUL_STEP, operation
 from atim.codegen.transfer import Tile
 from atim.errors import UnsupportedError
 from atim.target import SCOPE_REGISTERS, SCOPE_SHARED, SCOPE_TASKLET
@@ -57,31 +58,8 @@ static inline void mram_store_{N}(__mram_ptr {T} *to, {T} value) {{
 }}
 """
 
-MUL_STEP_HELPER = """\
-/* sum + a * b modulo 2^32 in as many steps as `a` has significant bits; the pair of registers holds
- * `a` (high) and the running sum (low) */
-static inline int32_t mul_step_add(int32_t sum, int32_t a, int32_t b) {
-#ifdef __DPU__
-    uint64_t pair = (uint64_t)(uint32_t)a << 32 | (uint32_t)sum;
-#define STEP(n) "mul_step %0, %1, %0, " #n ", z, .Lmul_end%=\\n"
-    __asm__(STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7)
-            STEP(8) STEP(9) STEP(10) STEP(11) STEP(12) STEP(13) STEP(14) STEP(15)
-            STEP(16) STEP(17) STEP(18) STEP(19) STEP(20) STEP(21) STEP(22) STEP(23)
-            STEP(24) STEP(25) STEP(26) STEP(27) STEP(28) STEP(29) STEP(30)
-            "mul_step %0, %1, %0, 31\\n.Lmul_end%=:"
-#ifdef __riscv
-            : "+R"(pair)
-#else
-            : "+r"(pair)
-#endif
-            : "r"(b));
-#undef STEP
-    return (int32_t)(uint32_t)pair;
-#else
-    return (int32_t)((uint32_t)sum + (uint32_t)a * (uint32_t)b);
-#endif
-}
-"""
+# marked product -> function of (sum, factors)
+ACCUMULATE = {MUL_STEP: "mul_step_add", MUL_BYTES: "mul_bytes_add"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +141,9 @@ class Dpu(Emitter):
 
     def store(self, buffer: tirx.Var, indices: Sequence[ir.Expr], value: ir.Expr) -> None:
         if not in_mram(buffer):
-            if isinstance(value, tirx.Add) and is_mul_step(value.b):
+            if isinstance(value, tirx.Add) and is_accumulated(value.b):
                 target = self.element(buffer, indices)
-                self.line(f"{target} = {self._mul_step(value.b, self.expr(value.a))};")
+                self.line(f"{target} = {self._accumulated(value.b, self.expr(value.a))};")
             else:
                 super().store(buffer, indices, value)
             return
@@ -191,16 +169,25 @@ class Dpu(Emitter):
             _, source, skip, target, _, size = expr.args
             ends = [self._pointer(end, skip) for end in (source, target)]
             return f"{name}({ends[0]}, {ends[1]}, {self.expr(size)})", PRIMARY
-        if is_mul_step(expr):
-            return self._mul_step(expr, "0"), PRIMARY
+        if is_accumulated(expr):
+            return self._accumulated(expr, "0"), PRIMARY
+        if name in FUNCTION_NAMES:
+            return f"{self._function(name)}({', '.join(map(self.expr, expr.args[1:]))})", PRIMARY
+        if operation(expr) == "address_of":
+            return f"&{self.expr(expr.args[0])}", UNARY
         if name == BARRIER:
             return f"{BARRIER}(&all_tasklets)", PRIMARY
         return super().call(expr)
 
-    def _mul_step(self, product: ir.Call, total: str) -> str:
-        self.helpers.setdefault("mul_step_add", MUL_STEP_HELPER)
-        a, b = product.args[1:]
-        return f"mul_step_add({total}, {self.expr(a)}, {self.expr(b)})"
+    def _accumulated(self, product: ir.Call, total: str) -> str:
+        name = self._function(ACCUMULATE[external_name(product)])
+        return f"{name}({total}, {', '.join(map(self.expr, product.args[1:]))})"
+
+    def _function(self, name: str) -> str:
+        """A function of kernel_helpers.py, defined once with what it needs."""
+        for needed, text in helpers_for(name).items():
+            self.helpers.setdefault(needed, text)
+        return name
 
     def _pointer(self, address: ir.Call, skip: ir.Expr) -> str:
         load = address.args[0]
@@ -323,8 +310,8 @@ def _shown(sizes: Sequence[int]) -> list[int]:
     return [n for n in sizes if n != 1] or [1]
 
 
-def is_mul_step(expr: ir.Expr) -> bool:
-    return isinstance(expr, ir.Call) and external_name(expr) == MUL_STEP
+def is_accumulated(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Call) and external_name(expr) in ACCUMULATE
 
 
 def smallest_scope(body: Stmt, buffer: tirx.Var) -> Stmt:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from atim.codegen.kernel_helpers import FUNCTION_NAMES
+
 _KEYWORDS = """
 alignas alignof asm auto bool break case char const constexpr continue default do double else enum
 extern false float for goto if inline int long nullptr register restrict return short signed
@@ -30,7 +32,7 @@ fabs fmin fmax fmod erf gamma index rindex signal time clock div ldiv rand rando
 tanh sinh cosh isnan isinf unix linux i386 INT32_MIN INT32_MAX NULL EOF stdin stdout stderr
 tasklet grid_index all_tasklets mram_word wram wram_of unused prepare finish
 """
-RESERVED = frozenset(_RESERVED.split())
+RESERVED = frozenset(_RESERVED.split()) | FUNCTION_NAMES
 
 
 class Names:

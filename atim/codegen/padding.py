@@ -30,7 +30,7 @@ from atim.codegen.kernel_func import (
     ranges_of,
     with_kernel_body,
 )
-from atim.codegen.split import MUL_STEP, conjunction, conjuncts, guarded, with_body
+from atim.codegen.split import PRODUCTS, conjunction, conjuncts, guarded, with_body
 from atim.target import SCOPE_SHARED
 
 
@@ -172,12 +172,11 @@ class _Facts:
     def _is_zero(self, expr: ir.Expr, form: Affine) -> bool:
         if isinstance(expr, tirx.Cast):
             return self._is_zero(expr.value, form)
-        if isinstance(expr, tirx.Mul):
-            zeros = [self._is_zero(expr.a, form), self._is_zero(expr.b, form)]
+        factors = _factors(expr)
+        if factors:
+            zeros = [self._is_zero(factor, form) for factor in factors]
             # inf * 0 is not 0: both factors must be zero unless they are integers
             return all(zeros) if "float" in str(expr.ty) else any(zeros)
-        if isinstance(expr, ir.Call) and external_name(expr) == MUL_STEP:
-            return any(self._is_zero(factor, form) for factor in expr.args[1:])
         return isinstance(expr, ir.TensorLoad) and self._beyond_tensor(expr, form)
 
     def _beyond_tensor(self, load: ir.TensorLoad, form: Affine) -> bool:
@@ -248,6 +247,15 @@ def _same_guard(access: Access, axis: int, k: int, outer: Affine) -> bool:
     """One of the access's guards is k * index + outer < 0."""
     index = access.indices[axis]
     return index is not None and any(g - index * k == outer for g in access.guards)
+
+
+def _factors(expr: ir.Expr) -> list[ir.Expr]:
+    """Of a product, in whatever form; [] of anything else."""
+    if isinstance(expr, tirx.Mul):
+        return [expr.a, expr.b]
+    if isinstance(expr, ir.Call) and external_name(expr) in PRODUCTS:
+        return list(expr.args[1:])
+    return []
 
 
 def _divides(expr: ir.Expr) -> bool:

@@ -19,9 +19,30 @@ from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.affine import affine, below_zero, coarsest, less
 from atim.errors import ScheduleError, UnsupportedError
-from atim.target import ANNOTATE_MULTIPLY, MULTIPLY_LIBRARY, MULTIPLY_STEPS
+from atim.products import product_of
+from atim.target import (
+    ANNOTATE_MULTIPLY,
+    MULTIPLY_BYTES,
+    MULTIPLY_FLOAT,
+    MULTIPLY_LIBRARY,
+    MULTIPLY_NARROW,
+    MULTIPLY_STEPS,
+    MULTIPLY_STEPS_SECOND,
+    MULTIPLY_WORDS,
+)
 
-MUL_STEP = "mul_step"
+MUL_STEP, MUL_BYTES = "mul_step", "mul_bytes"
+MUL_NARROW, MUL_WORDS, MUL_FLOAT = "mul_narrow", "mul_words", "mul_float"
+PRODUCT_MARKS = {
+    MULTIPLY_STEPS: MUL_STEP,
+    MULTIPLY_STEPS_SECOND: MUL_STEP,
+    MULTIPLY_BYTES: MUL_BYTES,
+    MULTIPLY_NARROW: MUL_NARROW,
+    MULTIPLY_WORDS: MUL_WORDS,
+    MULTIPLY_FLOAT: MUL_FLOAT,
+}
+PRODUCTS = frozenset(PRODUCT_MARKS.values())
+"""External functions of two factors; products.py and kernel_c.py give them their C."""
 
 FRONT_PASSES = (
     s_tir.transform.CanonicalizeLoop(),
@@ -178,8 +199,9 @@ class _Dissolver:
             raise UnsupportedError(f"block {block.name_hint}: match_buffer or init is left in it")
         self.buffers.extend(block.alloc_buffers)
         body = self.stmt(block.body)
-        if int(block.annotations.get(ANNOTATE_MULTIPLY, MULTIPLY_LIBRARY)) == MULTIPLY_STEPS:
-            body = mark_products(body)
+        form = int(block.annotations.get(ANNOTATE_MULTIPLY, MULTIPLY_LIBRARY))
+        if form != MULTIPLY_LIBRARY:
+            body = mark_products(body, form)
         return guarded(self.expr(realize.predicate), body, None)
 
     def _loop(self, loop: For) -> Stmt | None:
@@ -230,17 +252,18 @@ class _Dissolver:
         return less(coarsest(form, self.ranges), str(mapped.a.ty))
 
 
-def mark_products(body: Stmt | None) -> Stmt | None:
-    """S[i] += a * b on int32 -> S[i] += mul_step(a, b), an external function of kernel_c.py."""
+def mark_products(body: Stmt | None, form: int) -> Stmt | None:
+    """S[i] += a * b -> S[i] += mul_FORM(a, b) where the form fits the types."""
 
     def mark(store: tirx.BufferStore) -> tirx.BufferStore:
-        value = store.value
-        if not isinstance(value, tirx.Add) or str(value.ty) != "int32":
+        product = product_of(store)
+        if product is None or form not in product.forms:
             return store
-        if not isinstance(value.b, tirx.Mul) or not isinstance(value.a, ir.TensorLoad):
-            return store
-        product = tirx.call_pure_extern("int32", MUL_STEP, value.b.a, value.b.b)
-        return tirx.BufferStore(store.buffer, tirx.Add(value.a, product), list(store.indices))
+        factors = [product.left, product.right]
+        if form == MULTIPLY_STEPS_SECOND:
+            factors.reverse()
+        call = tirx.call_pure_extern(product.dtype, PRODUCT_MARKS[form], *factors)
+        return tirx.BufferStore(store.buffer, tirx.Add(store.value.a, call), list(store.indices))
 
     return None if body is None else tvm_ffi.structural_map(body, [(tirx.BufferStore, mark)])
 
