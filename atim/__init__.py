@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from atim.schedules.space import design_space
     from atim.target import Target
-    from atim.tuner import tune
+    from atim.tuner import tune, tune_tasks
 
 __all__ = [
     "AtimError",
@@ -34,6 +34,7 @@ __all__ = [
     "UsageError",
     "design_space",
     "tune",
+    "tune_tasks",
 ]
 
 _HOME = {
@@ -47,6 +48,7 @@ _HOME = {
     "UsageError": "atim.errors",
     "design_space": "atim.schedules.space",
     "tune": "atim.tuner",
+    "tune_tasks": "atim.tuner",
 }
 
 FFI_VERSION = "0.1.14.post1"

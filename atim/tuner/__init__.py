@@ -1,11 +1,16 @@
 """Search over the space of schedules: `tune` a tensor program, get a `Run`.
 
-    api         tune: the pieces put together       result      Run, Best, Built
+    api         tune: the pieces put together       tasks       several programs at once
+    plan        a program made ready                result      Run, Best, Built
     loop        propose, measure, record, learn     search      one round after the other
     proposals   candidates by the thousand          features    closed forms -> what the model sees
     measure     what a builder does with one        cost_model  features -> predicted time
-    pool        builder processes and their limits  builder     one such process
-    database    records of a run in SQLite          display     progress
+    pool        builders and their limits           process     one of them, from outside
+    builder     one of them, from inside            remote      the way to workers elsewhere
+    worker      builders for tuners elsewhere       database    records of a run in SQLite
+    merge       records of several folders in one   exchange    records as TVM's JSONDatabase
+    baselines   other searches to compare with      experience  what earlier runs measured
+    trace       schedules as text                   display     progress
 
 Names are loaded when first used: a builder process needs only a part of this.
 """
@@ -19,8 +24,9 @@ if TYPE_CHECKING:
     from atim.tuner.api import tune
     from atim.tuner.loop import Limits
     from atim.tuner.result import Best, Built, Run
+    from atim.tuner.tasks import tune_tasks
 
-__all__ = ["Best", "Built", "Limits", "Run", "tune"]
+__all__ = ["Best", "Built", "Limits", "Run", "tune", "tune_tasks"]
 
 _HOME = {
     "Best": "atim.tuner.result",
@@ -28,6 +34,7 @@ _HOME = {
     "Limits": "atim.tuner.loop",
     "Run": "atim.tuner.result",
     "tune": "atim.tuner.api",
+    "tune_tasks": "atim.tuner.tasks",
 }
 
 

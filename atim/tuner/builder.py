@@ -14,6 +14,7 @@ import pickle
 import queue
 import signal
 import struct
+import sys
 import threading
 import traceback
 from typing import Any, BinaryIO, Protocol
@@ -39,6 +40,8 @@ def frame(value: object) -> bytes:
 def main() -> None:
     """Serve tasks until the parent closes the pipe."""
     requests, replies = _claim_pipes()
+    # TVM imports PyTorch where it is installed: a second and much memory, for nothing here.
+    sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
     frames: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_watch, args=(requests, frames), daemon=True).start()
     try:

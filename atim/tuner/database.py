@@ -15,10 +15,12 @@ import json
 import os
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from atim.errors import RecordError
 
@@ -26,7 +28,7 @@ __all__ = ["FILE_NAME", "SCHEMA_VERSION", "Database", "Record", "RunKey", "Store
 
 FILE_NAME = "records.db"
 LOCK_NAME = "records.lock"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BUSY_WAIT_S = 30.0
 
 SCHEMA = """
@@ -38,6 +40,8 @@ CREATE TABLE runs (
     ended TEXT NOT NULL,           -- why the search ended; empty while it runs or after a kill
     winner INTEGER,                -- trial whose full output was compared with the reference
     facts TEXT NOT NULL,           -- JSON: baseline and other figures for the report
+    program BLOB NOT NULL,         -- the PrimFunc as TVM's JSON, by zlib; may be empty
+    setting TEXT NOT NULL,         -- JSON: target and resident operands, field by field
     created REAL NOT NULL          -- seconds since the epoch; never used for a decision
 );
 CREATE TABLE trials (
@@ -52,6 +56,9 @@ CREATE TABLE trials (
     h2d_s REAL, kernel_s REAL, d2h_s REAL, host_s REAL,
     counters TEXT NOT NULL,        -- JSON object
     wall_s REAL NOT NULL,          -- building, running and checking
+    digest TEXT NOT NULL,          -- of the emitted C and the transfer plan
+    same_as INTEGER,               -- trial of the same digest whose result this is
+    trace BLOB NOT NULL,           -- of the schedule as TVM's JSON, by zlib; may be empty
     finished REAL,                 -- seconds since the epoch
     PRIMARY KEY (run, number)
 );
@@ -75,7 +82,11 @@ class RunKey:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One trial. `timing` is (h2d, kernel, d2h, host) in seconds, None unless status is "ok"."""
+    """One trial. `timing` is (h2d, kernel, d2h, host) in seconds, None unless status is "ok".
+
+    digest: of the emitted C and its transfer plan, empty when it got no further. same_as: the trial
+    with the same digest that was measured in place of this one.
+    """
 
     number: int
     round: int
@@ -87,6 +98,8 @@ class Record:
     timing: tuple[float, float, float, float] | None = None
     counters: Mapping[str, float] = field(default_factory=dict)
     wall_s: float = 0.0
+    digest: str = ""
+    same_as: int | None = None
 
     @property
     def objective_s(self) -> float:
@@ -96,7 +109,8 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A run as found in the file."""
+    """A run as found in the file. program: TVM's JSON of the PrimFunc; setting: target, resident;
+    either may be empty."""
 
     id: int
     key: RunKey
@@ -104,6 +118,8 @@ class StoredRun:
     ended: str
     winner: int | None
     facts: Mapping[str, object]
+    program: str = ""
+    setting: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Database:
@@ -135,7 +151,8 @@ class Database:
             try:
                 if write:
                     connection.execute("PRAGMA journal_mode=WAL")
-                    connection.execute("PRAGMA synchronous=NORMAL")
+                    # on disk when a commit returns, whatever happens to the machine after it
+                    connection.execute("PRAGMA synchronous=FULL")
                 self._check_schema(connection, write)
             except BaseException:
                 connection.close()
@@ -154,7 +171,8 @@ class Database:
         version = row[0] if row else "none"
         if version != str(SCHEMA_VERSION):
             raise RecordError(
-                f"{self.path}: schema version {version}, this software reads {SCHEMA_VERSION}"
+                f"{self.path}: schema version {version}, this software reads {SCHEMA_VERSION}:"
+                " use another folder, or the software that wrote it"
             )
         damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if damage != "ok":
@@ -195,13 +213,17 @@ class Database:
 
     # --- runs ---
 
-    def start(self, key: RunKey, trials: int) -> int:
+    def start(
+        self, key: RunKey, trials: int, program: str = "", setting: Mapping[str, Any] | None = None
+    ) -> int:
         """The run of this key, made when it is missing; its number for the other methods."""
+        packed, text = zlib.compress(program.encode()), json.dumps(dict(setting or {}))
         with self._told():
             self._connection.execute(
-                "INSERT INTO runs (key, trials, ended, facts, created) VALUES (?, ?, '', '{}', ?)"
+                "INSERT INTO runs (key, trials, ended, facts, program, setting, created)"
+                " VALUES (?, ?, '', '{}', ?, ?, ?)"
                 " ON CONFLICT (key) DO UPDATE SET trials = excluded.trials, ended = ''",
-                (key.text(), trials, time.time()),
+                (key.text(), trials, packed, text, time.time()),
             )
             row = self._connection.execute("SELECT id FROM runs WHERE key = ?", (key.text(),))
             return int(row.fetchone()[0])
@@ -210,11 +232,21 @@ class Database:
         """Every run of the file, oldest first."""
         with self._told():
             rows = self._connection.execute(
-                "SELECT id, key, trials, ended, winner, facts FROM runs ORDER BY id"
+                "SELECT id, key, trials, ended, winner, facts, program, setting FROM runs"
+                " ORDER BY id"
             ).fetchall()
         return [
-            StoredRun(n, RunKey(**json.loads(key)), trials, ended, winner, json.loads(facts))
-            for n, key, trials, ended, winner, facts in rows
+            StoredRun(
+                row[0],
+                RunKey(**json.loads(row[1])),
+                trials=row[2],
+                ended=row[3],
+                winner=row[4],
+                facts=json.loads(row[5]),
+                program=zlib.decompress(row[6]).decode(),
+                setting=json.loads(row[7]),
+            )
+            for row in rows
         ]
 
     def end(self, run: int, why: str, winner: int | None) -> None:
@@ -242,21 +274,25 @@ class Database:
         with self._told(), self._transaction():
             self._connection.executemany(
                 "INSERT INTO trials (run, number, round, sketch, decisions, status, reason,"
-                " message, counters, wall_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{}', 0)",
+                " message, counters, wall_s, digest, trace)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{}', 0, '', x'')",
                 rows,
             )
 
-    def finish(self, run: int, record: Record) -> None:
-        """Store the result of a trial; it is on disk when this returns."""
+    def finish(self, run: int, record: Record, trace: str | None = None) -> None:
+        """Store the result of a trial; it is on disk when this returns. trace: of its schedule as
+        TVM's JSON, None for the one that is there."""
         timing = record.timing or (None,) * 4
         with self._told():
             self._connection.execute(
                 "UPDATE trials SET status = ?, reason = ?, message = ?, h2d_s = ?, kernel_s = ?,"
-                " d2h_s = ?, host_s = ?, counters = ?, wall_s = ?, finished = ?"
-                " WHERE run = ? AND number = ?",
+                " d2h_s = ?, host_s = ?, counters = ?, wall_s = ?, digest = ?, same_as = ?,"
+                " trace = coalesce(?, trace), finished = ? WHERE run = ? AND number = ?",
                 (
                     *(record.status, record.reason, record.message, *timing),
-                    *(json.dumps(dict(record.counters)), record.wall_s, time.time()),
+                    *(json.dumps(dict(record.counters)), record.wall_s),
+                    *(record.digest, record.same_as),
+                    *(None if trace is None else zlib.compress(trace.encode()), time.time()),
                     *(run, record.number),
                 ),
             )
@@ -266,8 +302,8 @@ class Database:
         with self._told():
             rows = self._connection.execute(
                 "SELECT number, round, sketch, decisions, status, reason, message, h2d_s,"
-                " kernel_s, d2h_s, host_s, counters, wall_s FROM trials WHERE run = ?"
-                " ORDER BY number",
+                " kernel_s, d2h_s, host_s, counters, wall_s, digest, same_as FROM trials"
+                " WHERE run = ? ORDER BY number",
                 (run,),
             ).fetchall()
         return [
@@ -282,9 +318,19 @@ class Database:
                 timing=None if row[7] is None else row[7:11],
                 counters=json.loads(row[11]),
                 wall_s=row[12],
+                digest=row[13],
+                same_as=row[14],
             )
             for row in rows
         ]
+
+    def trace(self, run: int, number: int) -> str:
+        """The schedule of a trial as TVM's JSON; empty when there is none."""
+        with self._told():
+            row = self._connection.execute(
+                "SELECT trace FROM trials WHERE run = ? AND number = ?", (run, number)
+            ).fetchone()
+        return zlib.decompress(row[0]).decode() if row and row[0] else ""
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -1,15 +1,16 @@
-"""The tuning loop: propose, measure, record, learn; then verify the winner as a whole.
+"""The tuning loop of one program: propose, measure, record, learn; then verify the winner.
 
-In: a job for the builders, a search, a run's key and folder. Out: the records and the winner. All
-state lives in the records: proposals are stored before they are measured, so that a run that is
-stopped at any moment goes on with the same candidates.
+In: a pool of builders, a search, a run of the database. Out: the records and the winner. All state
+lives in the records: proposals are stored before they are measured, so that a run that is stopped
+at any moment goes on with the same candidates. A trial is shown only after it is on disk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from atim.errors import AtimError
 from atim.tuner.builder import Job
@@ -17,14 +18,17 @@ from atim.tuner.database import Database, Record, RunKey
 from atim.tuner.display import Display
 from atim.tuner.pool import Pool, Reply
 from atim.tuner.proposals import Candidate
+from atim.tuner.remote import Fleet
 from atim.tuner.search import Observation, Proposer
-from atim.tuner.trial import Measurement, Task
+from atim.tuner.trial import REPEATABLE, Measurement, Task
 
-__all__ = ["Baseline", "Limits", "Result", "tune_records"]
+__all__ = ["Baseline", "Entry", "Limits", "Loop", "Result", "start_pool", "tune_records"]
 
 
 # Reasons of failure that have nothing to do with the candidate, as long as nothing has worked.
 TOOLS = ("toolchain", "crash", "error")
+# Relative difference between the representatives' kernel time and that of all DPUs that is told.
+UNLIKE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,81 +58,122 @@ class Result:
     facts: Mapping[str, object]
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the database keeps of a run beside its records; `program` and `setting` as there."""
+
+    key: RunKey
+    program: str = ""
+    setting: Mapping[str, Any] = field(default_factory=dict)
+
+
+def start_pool(
+    job: Job, workers: int, limits: Limits, display: Display, fleet: Fleet | None = None
+) -> Pool:
+    """Builders with these limits that tell the display what keeps them waiting."""
+    return Pool(
+        job,
+        workers=workers,
+        time_limit_s=limits.time_s,
+        memory_limit_bytes=limits.memory_bytes,
+        fleet=fleet,
+        say=display.say,
+    )
+
+
 def tune_records(
     job: Job,
     search: Proposer,
-    key: RunKey,
+    entry: Entry,
     database: Database,
     display: Display,
     *,
     workers: int = 2,
     limits: Limits | None = None,
     baseline: Baseline | None = None,
+    fleet: Fleet | None = None,
 ) -> Result:
-    """Run the search of `key` to its end, going on from what the database holds."""
+    """Run the search of an entry to its end, going on from what the database holds."""
     limits = limits or Limits()
-    run = database.start(key, search.options.trials)
-    with Pool(
-        job,
-        workers=workers,
-        time_limit_s=limits.time_s,
-        memory_limit_bytes=limits.memory_bytes,
-    ) as pool:
-        loop = _Loop(pool, search, database, run, display, workers, limits)
-        loop.baseline = None if "baseline" in loop.facts else baseline
-        ended = loop.search_all()
-        winner = loop.verify()
-        database.end(run, ended, None if winner is None else winner.number)
-    return Result(tuple(loop.records), winner, ended, loop.facts)
+    threads = 0 if fleet else workers
+    with start_pool(job, workers, limits, display, fleet) as pool:
+        loop = Loop(pool, search, database, display, entry, limits, threads, baseline)
+        total = search.total()
+        if total < search.options.trials:
+            plural = "" if total == 1 else "s"
+            display.say(f"the space has {total} legal candidate{plural}: all will be tried")
+        display.begin(total, {loop.name: loop.records})
+        while loop.round():
+            pass
+        display.shrink(len(loop.records))
+        display.finish()
+        if loop.ended != "all trials done":
+            display.say(f"stopped after {len(loop.records)} trials: {loop.ended}")
+        return loop.finish()
 
 
-class _Loop:
+class Loop:
+    """One run: its records so far, its next round, its winner.
+
+    problem: what its tasks are called in a pool that works for several programs. threads: that
+    simulate when all DPUs run, 0 for all cores of the machine.
+    """
+
     def __init__(
         self,
         pool: Pool,
         search: Proposer,
         database: Database,
-        run: int,
         display: Display,
-        workers: int,
+        entry: Entry,
         limits: Limits,
+        threads: int,
+        baseline: Baseline | None = None,
+        problem: int = 0,
     ) -> None:
-        self.pool = pool
         self.search = search
-        self.database = database
-        self.run = run
-        self.display = display
-        self.workers = workers
-        self.limits = limits
-        self.records = database.records(run)
-        (stored,) = (r for r in database.runs() if r.id == run)
+        self.name = entry.key.workload
+        self.ended = ""
+        self._pool = pool
+        self._database = database
+        self._display = display
+        self._limits = limits
+        self._threads = threads
+        self._problem = problem
+        self._run = database.start(entry.key, search.options.trials, entry.program, entry.setting)
+        (stored,) = (r for r in database.runs() if r.id == self._run)
         self.facts: dict[str, object] = dict(stored.facts)
-        self.verified = stored.winner
-        self.baseline: Baseline | None = None
+        self.records = database.records(self._run)
+        self._verified = stored.winner
+        self._baseline = None if "baseline" in self.facts else baseline
 
-    def search_all(self) -> str:
-        """Measure rounds until the search is over; returns why it is."""
-        total = self.search.total()
-        if total < self.search.options.trials:
-            plural = "" if total == 1 else "s"
-            self.display.say(f"the space has {total} legal candidate{plural}: all will be tried")
-        self.display.begin(total, self.records)
-        fresh = [r for r in self.records if r.status == "pending"]
-        while True:
-            if fresh:
-                self._measure(fresh)
-                self._give_up_if_hopeless()
-            proposed, why = self.search.propose(self._history())
+    def round(self) -> bool:
+        """Measure the next round; False when the search is over, and `ended` says why."""
+        pending = [r for r in self.records if r.status == "pending"]
+        if not pending:
+            proposed, self.ended = self.search.propose(self.history())
             if not proposed:
-                break
-            fresh = self._store(proposed)
-            self.records += fresh
-        self._measure([])
-        self.display.shrink(len(self.records))
-        self.display.close()
-        if why != "all trials done":
-            self.display.say(f"stopped after {len(self.records)} trials: {why}")
-        return why
+                self._measure([])
+                return False
+            pending = self._store(proposed)
+            self.records += pending
+        self._measure(pending)
+        self._give_up_if_hopeless()
+        return True
+
+    def finish(self) -> Result:
+        """Verify the winner and store how the run ended."""
+        winner = self._verify()
+        self._database.end(self._run, self.ended, None if winner is None else winner.number)
+        return Result(tuple(self.records), winner, self.ended, self.facts)
+
+    def history(self) -> list[Observation]:
+        """The records as the search sees them."""
+        places = {sketch.name: n for n, sketch in enumerate(self.search.space.sketches)}
+        return [
+            Observation(Candidate(places[r.sketch], tuple(r.decisions.values())), r.objective_s)
+            for r in self.records
+        ]
 
     def _give_up_if_hopeless(self) -> None:
         """When the tools and not the candidates fail, more candidates are of no use."""
@@ -136,31 +181,43 @@ class _Loop:
             first = self.records[0]
             raise AtimError(f"no candidate can be built: {first.reason}: {first.message}")
 
-    def verify(self) -> Record | None:
+    def _verify(self) -> Record | None:
         """The best record whose complete outputs are right; wrong ones are recorded as such."""
         while True:
             best = min(self.records, key=lambda r: r.objective_s, default=None)
             if best is None or best.timing is None:
                 return None
-            if best.number == self.verified:
+            if best.number == self._verified:
                 return best
-            self.display.say(f"checking the best (trial {best.number}) on all its DPUs")
-            task = Task(best.sketch, best.decisions, whole=True, threads=self.workers)
-            limit_s = self.limits.whole_time_s
-            with closing(self.pool.run([task], time_limit_s=limit_s)) as replies:
+            self._display.say(f"checking the best (trial {best.number}) on all its DPUs")
+            task = Task(best.sketch, best.decisions, True, self._threads, problem=self._problem)
+            limit_s = self._limits.whole_time_s
+            with closing(self._pool.run([task], time_limit_s=limit_s)) as replies:
                 ((_, reply),) = replies
             measured = _measurement(reply)
-            if measured.status == "ok":
+            if measured.timing is not None:
+                self._note_whole(best, measured)
                 return best
-            self.display.say(f"trial {best.number}: {measured.reason}: {measured.message}")
-            self._finish(_recorded(best, measured, best.wall_s + reply.wall_s))
+            self._display.say(f"trial {best.number}: {measured.reason}: {measured.message}")
+            self._finish(_recorded(best, measured, best.wall_s + reply.wall_s), None)
 
-    def _history(self) -> list[Observation]:
-        places = {sketch.name: n for n, sketch in enumerate(self.search.space.sketches)}
-        return [
-            Observation(Candidate(places[r.sketch], tuple(r.decisions.values())), r.objective_s)
-            for r in self.records
-        ]
+    def _note_whole(self, best: Record, measured: Measurement) -> None:
+        """How all DPUs compare with the representatives that the search measured."""
+        assert best.timing is not None
+        assert measured.timing is not None
+        spread = measured.counters.get("class_spread", 0.0)
+        self.facts["whole"] = {
+            "trial": best.number,
+            "timing": list(measured.timing),
+            "class_spread": spread,
+        }
+        self._database.note(self._run, self.facts)
+        found, true = best.timing[1], measured.timing[1]
+        if abs(true / found - 1) > UNLIKE if found else true:
+            self._display.say(
+                f"trial {best.number}: kernel {found * 1e3:.3f} ms on representative DPUs,"
+                f" {true * 1e3:.3f} ms on all: their work depends on their numbers"
+            )
 
     def _store(self, proposed: Iterable[Candidate]) -> list[Record]:
         first = len(self.records)
@@ -171,38 +228,56 @@ class _Loop:
             names = (decision.name for decision in sketch.decisions)
             decisions = dict(zip(names, candidate.values, strict=True))
             fresh.append(Record(number, number_of_round, sketch.name, decisions))
-        self.database.propose(self.run, fresh)
+        self._database.propose(self._run, fresh)
         return fresh
 
     def _measure(self, pending: Sequence[Record]) -> None:
         """Measure some candidates; the baseline comes along the first time."""
-        tasks = [Task(r.sketch, r.decisions) for r in pending]
-        baseline, self.baseline = self.baseline, None
+        known = self._measured_before(pending)
+        digests = tuple(known)
+        tasks = [Task(r.sketch, r.decisions, known=digests, problem=self._problem) for r in pending]
+        baseline, self._baseline = self._baseline, None
         if baseline is not None:
-            tasks.append(baseline.task)
-        with closing(self.pool.run(tasks)) as replies:
+            tasks.append(replace(baseline.task, problem=self._problem))
+        with closing(self._pool.run(tasks)) as replies:
             for index, reply in replies:
                 measured = _measurement(reply)
-                if index < len(pending):
-                    record = _recorded(pending[index], measured, reply.wall_s)
-                    self._finish(record)
-                    self.display.trial(record)
-                else:
+                if measured.reason == "disk":
+                    raise AtimError(f"{measured.message}: make room and run the same again")
+                if index >= len(pending):
                     assert baseline is not None
                     self._note_baseline(baseline.name, measured)
+                    continue
+                record = _recorded(pending[index], measured, reply.wall_s)
+                if measured.status == "same":
+                    record = _reused(record, known[measured.digest])
+                self._finish(record, measured.trace)
+                self._display.trial(self.name, record)
         if pending:
-            self.display.round_over()
+            self._display.round_over(self.name, pending[0].round)
+
+    def _measured_before(self, pending: Sequence[Record]) -> dict[str, Record]:
+        """Records of earlier rounds whose result the same C text would have again, by digest.
+
+        Not those of the same round: which of two comes first depends on the number of workers.
+        """
+        now = pending[0].round if pending else 0
+        return {
+            r.digest: r
+            for r in reversed(self.records)
+            if r.digest and r.round < now and (r.status == "ok" or r.reason in REPEATABLE)
+        }
 
     def _note_baseline(self, name: str, measured: Measurement) -> None:
         """The hand schedule is a fact of the run, not a trial."""
         if measured.timing is None:
-            self.display.say(f"{name}: {measured.reason}: {measured.message}")
+            self._display.say(f"{name}: {measured.reason}: {measured.message}")
             return
         self.facts["baseline"] = {"name": name, "timing": list(measured.timing)}
-        self.database.note(self.run, self.facts)
+        self._database.note(self._run, self.facts)
 
-    def _finish(self, record: Record) -> None:
-        self.database.finish(self.run, record)
+    def _finish(self, record: Record, trace: str | None) -> None:
+        self._database.finish(self._run, record, trace)
         self.records[record.number] = record
 
 
@@ -222,4 +297,19 @@ def _recorded(record: Record, measured: Measurement, wall_s: float) -> Record:
         timing=measured.timing,
         counters={**measured.counters, **parts},
         wall_s=wall_s,
+        digest=measured.digest or record.digest,
+    )
+
+
+def _reused(record: Record, source: Record) -> Record:
+    """A record with the result of another one of the same digest; wall times are its own."""
+    counters = {n: v for n, v in source.counters.items() if not n.endswith("_wall_s")}
+    return replace(
+        record,
+        status=source.status,
+        reason=source.reason,
+        message=source.message,
+        timing=source.timing,
+        counters={**counters, **record.counters},
+        same_as=source.number if source.same_as is None else source.same_as,
     )

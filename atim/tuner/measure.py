@@ -7,10 +7,13 @@ goes wrong is a measurement too, with a reason out of `trial.REASONS`.
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import math
+import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,16 +22,19 @@ from numpy.typing import NDArray
 from tvm import tirx
 
 from atim import pipeline, runtime, toolchain
-from atim.errors import MismatchError, ScheduleError, ToolchainError, UnsupportedError
+from atim.codegen import Sources
+from atim.errors import AtimError, MismatchError, ScheduleError, ToolchainError, UnsupportedError
 from atim.evaluate import axes, evaluate, written
 from atim.schedules import Sketch, design_space
 from atim.schedules.shapes import shape_of
 from atim.target import Target
+from atim.tuner import trace
 from atim.tuner.trial import Measurement, Task
+from atim.tuner.version import software_version
 from atim.workloads import random_array
-from upmem_sim import SimFault
+from upmem_sim import SimError, SimFault
 
-__all__ = ["Problem", "check_outputs", "check_piece", "run_task"]
+__all__ = ["Problem", "Problems", "check_outputs", "check_piece", "digest_of", "run_task"]
 
 Array = NDArray[Any]
 
@@ -38,19 +44,26 @@ CYCLES_FACTOR = 20
 CYCLES_FLOOR = 35_000_000
 # The numbers that kernels are run on do not depend on the search's seed.
 DATA_SEED = 0
+# What a machine without room says; compilers pass it on in words only.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+NO_ROOM_WORDS = ("No space left", "NoSpaceLeft", "Disk quota exceeded", "DiskQuota")
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is tuned, as a picklable job for builders. `program` is a PrimFunc as TVM's JSON."""
+    """What is tuned, as a picklable job for builders. `program` is a PrimFunc as TVM's JSON.
+
+    version: the software that the tuner runs, which must be the builder's too.
+    """
 
     program: str
     target: Target
     resident: tuple[str, ...] = ()
+    version: str = ""
 
     @staticmethod
     def of(func: tirx.PrimFunc, target: Target, resident: tuple[str, ...] = ()) -> Problem:
-        return Problem(tvm.ir.save_json(func), target, resident)
+        return Problem(tvm.ir.save_json(func), target, resident, software_version())
 
     def func(self) -> tirx.PrimFunc:
         return tvm.ir.load_json(self.program)
@@ -68,7 +81,12 @@ class Problem:
         }
 
     def prepare(self) -> Any:
-        """For `builder`: a function from `Task` to `Measurement`."""
+        """For `builder`: a function from `Task` to `Measurement`.
+
+        AtimError when the software is not the tuner's, as after an edit or an update meanwhile.
+        """
+        if self.version not in ("", software_version()):
+            raise AtimError(f"software {self.version} is tuning, here is {software_version()}")
         func, arrays = self.func(), self.inputs()
         sketches = {sketch.name: sketch for sketch in self.sketches()}
         return lambda task: run_task(func, sketches[task.sketch], task, arrays)
@@ -79,35 +97,83 @@ def input_tensors(func: tirx.PrimFunc) -> list[Any]:
     return list(func.params)[:-1]
 
 
+@dataclass(frozen=True, slots=True)
+class Problems:
+    """Several problems as one job; a task says which. Each is prepared when it is first needed, and
+    only one is kept, for inputs may be large."""
+
+    problems: tuple[Problem, ...]
+
+    def prepare(self) -> Any:
+        """For `builder`, as `Problem.prepare`."""
+        prepared: dict[int, Any] = {}
+
+        def work(task: Task) -> Measurement:
+            if task.problem not in prepared:
+                prepared.clear()
+                prepared[task.problem] = self.problems[task.problem].prepare()
+            measured: Measurement = prepared[task.problem](task)
+            return measured
+
+        return work
+
+
 def run_task(
     func: tirx.PrimFunc, sketch: Sketch, task: Task, arrays: Mapping[str, Array]
 ) -> Measurement:
     """Build and run one candidate of the program `func`; failures are measurements."""
     clock = _Stopwatch()
+    found = Measurement("failed")
     try:
         with clock("compile"):
-            sources = pipeline.compile(sketch, task.decisions, sketch.target)
-        with clock("build"):
-            artifact = toolchain.build(sources, sketch.target, host=task.whole)
-        with clock("run"):
-            outcome = runtime.run(
-                artifact,
-                arrays,
-                representatives=not task.whole,
-                resident=sketch.resident,
-                max_cycles=_cycle_limit(sketch, task.decisions),
-                threads=task.threads,
-            )
+            schedule = sketch.apply(task.decisions)
+            found = replace(found, trace=trace.text_of(schedule))
+            sources = pipeline.compile_func(schedule.mod["main"], sketch.target)
+            found = replace(found, digest=digest_of(sources))
+        if found.digest in task.known:
+            return replace(found, status="same", parts=clock.parts)
+        outcome = _build_and_run(clock, sketch, task, sources, arrays)
         with clock("check"):
             if outcome.outputs is not None:
                 check_outputs(func, arrays, outcome.outputs)
             for piece in outcome.pieces:
                 check_piece(sketch, task.decisions, arrays, piece)
-    except (ScheduleError, UnsupportedError, ToolchainError, MismatchError, SimFault) as error:
-        return Measurement("failed", _reason(error, clock.now), str(error), parts=clock.parts)
+    except (AtimError, SimError, OSError) as error:
+        reason = _reason(error, clock.now)
+        if reason is None:
+            raise
+        return replace(found, reason=reason, message=str(error), parts=clock.parts)
     t = outcome.timing
     counters = {name: float(value) for name, value in outcome.counters.items()}
-    return Measurement("ok", "", "", (t.h2d, t.kernel, t.d2h, t.host), counters, clock.parts)
+    timing = (t.h2d, t.kernel, t.d2h, t.host)
+    return replace(found, status="ok", timing=timing, counters=counters, parts=clock.parts)
+
+
+def _build_and_run(
+    clock: _Stopwatch,
+    sketch: Sketch,
+    task: Task,
+    sources: Sources,
+    arrays: Mapping[str, Array],
+) -> runtime.Outcome:
+    with clock("build"):
+        artifact = toolchain.build(sources, sketch.target, host=task.whole)
+    with clock("run"):
+        return runtime.run(
+            artifact,
+            arrays,
+            representatives=not task.whole,
+            resident=sketch.resident,
+            max_cycles=_cycle_limit(sketch, task.decisions),
+            threads=task.threads or os.cpu_count() or 1,
+        )
+
+
+def digest_of(sources: Sources) -> str:
+    """Of all that decides how a candidate runs: equal digests, equal measurements."""
+    parts = (sources.kernel_c, sources.host_c, repr(sources.plan))
+    text = "\0".join([*parts, str(sources.nr_tasklets), str(sources.stack_bytes)])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def check_piece(
@@ -195,14 +261,20 @@ def _cycle_limit(sketch: Sketch, decisions: Mapping[str, int]) -> int:
     return int(CYCLES_FACTOR * terms["kernel_cycles"][0]) + CYCLES_FLOOR
 
 
-def _reason(error: Exception, stage: str) -> str:
+def _reason(error: Exception, stage: str) -> str | None:
+    """A key of `trial.REASONS`; None for what nobody foresaw."""
+    no_room = isinstance(error, OSError) and error.errno in NO_ROOM
+    if no_room or any(words in str(error) for words in NO_ROOM_WORDS):
+        return "disk"
     if isinstance(error, ScheduleError):
         return "overflow" if stage == "build" else "schedule"
     if isinstance(error, SimFault):
         return "cycles" if error.kind == "cycle-limit" else "fault"
-    if isinstance(error, UnsupportedError):
-        return "unsupported"
-    return "toolchain" if isinstance(error, ToolchainError) else "mismatch"
+    kinds = ((UnsupportedError, "unsupported"), (ToolchainError, "toolchain"))
+    for kind, reason in (*kinds, (MismatchError, "mismatch")):
+        if isinstance(error, kind):
+            return reason
+    return None
 
 
 class _Stopwatch:

@@ -19,7 +19,7 @@ from atim.errors import AtimError, RecordError, UsageError
 from atim.runtime import Timing
 from atim.schedules import Sketch
 from atim.tuner.database import Record, RunKey
-from atim.tuner.display import breakdown
+from atim.tuner.display import PHASES, breakdown
 
 __all__ = ["Best", "Built", "Run"]
 
@@ -108,6 +108,25 @@ class Run:
             raise AtimError(f"no valid candidate among {len(self.records)} trials")
         return Best(self.winner, self.sketches[self.winner.sketch])
 
+    def summary(self) -> dict[str, Any]:
+        """The end of a run in plain values, as JSON lines have it."""
+        winner = self.winner
+        timing = None if winner is None or winner.timing is None else winner.timing
+        return {
+            "program": self.key.workload,
+            "target": self.key.target,
+            "version": self.key.version,
+            "trials": len(self.records),
+            "failed": sum(r.status == "failed" for r in self.records),
+            "ended": self.ended,
+            "folder": str(self.folder),
+            "best": None if winner is None else winner.number,
+            "total_s": None if timing is None else sum(timing),
+            "timing_s": None if timing is None else dict(zip(PHASES, timing, strict=True)),
+            "sketch": None if winner is None else winner.sketch,
+            "decisions": None if winner is None else dict(winner.decisions),
+        }
+
     def report(self) -> str:
         """A few lines: the baseline, the best, their ratio, the decisions, trials by outcome."""
         lines = [f"{self.key.workload} on {self.key.target}"]
@@ -124,6 +143,9 @@ class Run:
         failures = Counter(r.reason for r in self.records if r.status == "failed")
         valid = len(self.records) - sum(failures.values())
         lines.append(f"{len(self.records)} trials: {valid} valid" + _list(failures))
+        same = sum(r.same_as is not None for r in self.records)
+        if same:
+            lines.append(f"{same} of them had the C text of earlier ones, and were not run again")
         lines.append(f"ended: {self.ended}; records in {self.folder}")
         return "\n".join(lines)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["REASONS", "Measurement", "Task"]
+__all__ = ["REASONS", "REPEATABLE", "Measurement", "Task"]
 
 REASONS = {
     "schedule": "TVM or the code generator finds the schedule illegal",
@@ -19,25 +19,37 @@ REASONS = {
     "memory": "the builder took too much memory",
     "crash": "the builder process died",
     "error": "an error nobody foresaw",
+    "disk": "the disk is full or can't be written: says nothing about the candidate",
 }
-"""Why a trial failed; the last four are found by the pool."""
+"""Why a trial failed; "timeout" to "error" are found by the pool."""
+
+REPEATABLE = ("schedule", "unsupported", "overflow", "fault", "cycles", "mismatch")
+"""Reasons that the same C text would give again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One candidate; with `whole`, all DPUs run and the complete outputs are compared."""
+    """One candidate; with `whole`, all DPUs run and the complete outputs are compared.
+
+    threads: that simulate, 0 for all cores of the machine. known: digests of kernels that were
+    measured already. problem: which program, where a builder works for several.
+    """
 
     sketch: str
     decisions: Mapping[str, int]
     whole: bool = False
     threads: int = 1
+    known: tuple[str, ...] = ()
+    problem: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """status "ok" or "failed". timing: (h2d, kernel, d2h, host) in seconds, None when it failed.
+    """status "ok", "failed", or "same": not measured, because its digest was known.
 
-    parts: wall seconds of compile, build, run and check.
+    timing: (h2d, kernel, d2h, host) in seconds, None unless "ok". parts: wall seconds of compile,
+    build, run and check. digest: of the emitted C and the transfer plan. trace: of the schedule, as
+    TVM's JSON.
     """
 
     status: str
@@ -46,3 +58,5 @@ class Measurement:
     timing: tuple[float, float, float, float] | None = None
     counters: Mapping[str, float] = field(default_factory=dict)
     parts: Mapping[str, float] = field(default_factory=dict)
+    digest: str = ""
+    trace: str = ""

@@ -10,7 +10,15 @@ from pathlib import Path
 __all__ = ["software_version"]
 
 # Searching, showing and storing change no measurement.
-WITHOUT = ("atim/tuner", "atim/cli.py", "atim/report.py", "atim/__init__.py", "upmem_sim/cli.py")
+WITHOUT = (
+    "atim/tuner",
+    "atim/offload",
+    "atim/cli.py",
+    "atim/commands.py",
+    "atim/report.py",
+    "atim/__init__.py",
+    "upmem_sim/cli.py",
+)
 KINDS = (".py", ".so", ".h", ".c", ".s", ".csv", ".def")
 
 
@@ -23,7 +31,9 @@ def software_version() -> str:
         assert spec is not None
         for place in spec.submodule_search_locations or ():
             for path in _files(Path(place)):
-                digest.update(path.name.encode() + path.read_bytes())
+                data = path.read_bytes()
+                name = path.relative_to(Path(place).parent)
+                digest.update(f"{name} {len(data)} ".encode() + data)
     return f"{metadata.version('atim')}-{digest.hexdigest()[:8]}"
 
 

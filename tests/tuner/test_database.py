@@ -126,7 +126,7 @@ def test_another_schema_version_is_refused(tmp_path):
     connection.execute("UPDATE meta SET value = '99'")
     connection.commit()
     connection.close()
-    with pytest.raises(RecordError, match="schema version 99, this software reads 1"):
+    with pytest.raises(RecordError, match="schema version 99, this software reads 2: use another"):
         Database(tmp_path, write=False)
 
 

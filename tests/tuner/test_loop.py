@@ -17,7 +17,7 @@ from atim.errors import AtimError
 from atim.tuner import proposals
 from atim.tuner.database import Database, RunKey
 from atim.tuner.display import Display
-from atim.tuner.loop import Baseline, tune_records
+from atim.tuner.loop import Baseline, Entry, tune_records
 from atim.tuner.search import Options
 from atim.tuner.trial import Task
 
@@ -27,11 +27,12 @@ HERE = str(Path(__file__).parent)
 
 def tune(folder, job=None, *, trials=24, workers=2, key=KEY, progress=False, baseline=None):
     options = Options(trials=trials, batch=6)
-    with Database(folder, write=True) as database, Display(enabled=progress) as display:
+    mode = "text" if progress else "quiet"
+    with Database(folder, write=True) as database, Display(mode) as display:
         return tune_records(
             job or ToyJob(),
             search(options),
-            key,
+            Entry(key),
             database,
             display,
             workers=workers,
@@ -148,7 +149,8 @@ def test_progress_without_a_terminal_is_one_line_a_round(tmp_path, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(" trials")[0] for line in lines[:4]] == ["6/24", "12/24", "18/24", "24/24"]
     assert "ms (h2d " in lines[3]
-    assert lines[3].endswith(" failed")
+    assert " failed, round 4, " in lines[3]
+    assert lines[3].endswith(" left")
     assert len(lines) == 5
     assert lines[4].startswith("checking the best (trial ")
     tune(tmp_path, ToyJob(failing="some"), trials=30, progress=True)

@@ -11,7 +11,7 @@ import pytest
 from tvm import te
 
 import atim
-from atim.tuner.api import _tell_others
+from atim.tuner.api import tell_others
 from atim.tuner.database import Database, RunKey
 from atim.tuner.display import Display
 from atim.tuner.version import software_version
@@ -150,7 +150,7 @@ KEY = RunKey("va", "hash", "8 DPUs", "total", 0, "1")
 def test_records_that_are_not_used_are_mentioned(tmp_path, capsys, changed, line):
     with Database(tmp_path, write=True) as database:
         database.start(replace(KEY, **changed), 4)
-        _tell_others(database, KEY, Display(enabled=True))
+        tell_others(database, [KEY], Display())
     err = capsys.readouterr().err
     assert err == (f"{line}: they are not used\n" if line else "")
 

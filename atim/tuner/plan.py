@@ -1,0 +1,141 @@
+"""What is to be tuned, made ready: the program's space, its search, and the key of its records."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm_ffi
+from tvm import te, tirx
+
+from atim.errors import ScheduleError, UnsupportedError, UsageError
+from atim.schedules import Sketch
+from atim.schedules.manual import prim_of
+from atim.schedules.verify import check, explain
+from atim.target import Target
+from atim.tuner.baselines import make
+from atim.tuner.cost_model import CostModel, Samples
+from atim.tuner.database import RunKey
+from atim.tuner.features import FEATURES, VERSION, describe
+from atim.tuner.loop import Baseline, Entry
+from atim.tuner.measure import Problem
+from atim.tuner.proposals import Space
+from atim.tuner.search import Observation, Options, Proposer, samples_of
+from atim.tuner.trial import Task
+from atim.tuner.version import software_version
+from atim.workloads import Workload
+
+__all__ = ["Plan", "key_of", "program_of"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One program and how it is searched."""
+
+    entry: Entry
+    problem: Problem
+    sketches: tuple[Sketch, ...]
+    search: Proposer
+    model: CostModel
+
+    @staticmethod
+    def of(
+        program: Workload | tirx.PrimFunc | Sequence[te.Tensor],
+        target: Target,
+        options: Options,
+        *,
+        resident: Sequence[str] | None = None,
+        name: str = "",
+        search: str = "evolutionary",
+    ) -> Plan:
+        """Arguments as those of `tune`. Raises UsageError and UnsupportedError."""
+        func, title = program_of(program, name)
+        if resident is None:
+            resident = program.resident if isinstance(program, Workload) else ()
+        problem = Problem.of(func, target, tuple(resident))
+        sketches = tuple(problem.sketches())
+        space = Space(sketches, lambda s, m: check(s, m, target)[0], describe)
+        model = CostModel([f.name for f in FEATURES], VERSION, options.seed)
+        key = key_of(func, title, target, resident, options.seed, search)
+        setting = {"target": dataclasses.asdict(target), "resident": list(resident)}
+        entry = Entry(key, problem.program, setting)
+        return Plan(entry, problem, sketches, make(search, space, model, options), model)
+
+    @property
+    def key(self) -> RunKey:
+        return self.entry.key
+
+    @property
+    def target(self) -> Target:
+        return self.problem.target
+
+    def samples(self, history: Sequence[Observation]) -> Samples | None:
+        """What the program's trials teach the models of others."""
+        label = f"{self.key.workload} {self.target.dpus} DPUs"
+        return samples_of(self.search.space, label, history)
+
+    def baseline(self) -> Baseline | None:
+        """The hand schedule, where the program has one that is legal on the target."""
+        try:
+            sketch, decisions = prim_of(self.sketches, self.target)
+        except UnsupportedError:
+            return None
+        if explain(sketch, decisions, self.target) is not None:
+            return None
+        return Baseline("PrIM-style", Task(sketch.name, decisions))
+
+    def nothing_legal(self) -> ScheduleError:
+        """The error for a space without candidates: what the smallest one lacks."""
+        sketch = self.sketches[0]
+        smallest = {decision.name: min(decision.values) for decision in sketch.decisions}
+        why = explain(sketch, smallest, self.target) or "none was found"
+        return ScheduleError(f"{self.key.workload}: no legal candidate: {why}")
+
+
+def program_of(program: Any, name: str = "") -> tuple[tirx.PrimFunc, str]:
+    """The PrimFunc, and what to call it."""
+    if isinstance(program, Workload):
+        sizes = "x".join(map(str, program.shape))
+        return program.func, name or f"{program.name} {sizes} {program.dtype}"
+    if isinstance(program, tirx.PrimFunc):
+        func = program
+    elif isinstance(program, Sequence) and all(
+        isinstance(t, te.Tensor | tirx.Var) for t in program
+    ):
+        func = te.create_prim_func(list(program))
+    else:
+        raise UsageError(f"tune: te tensors or a PrimFunc needed, {type(program).__name__} given")
+    for parameter in func.params:
+        if not tirx.is_buffer_var(parameter):
+            raise UnsupportedError(
+                f"parameter {parameter.name}: scalar, only tensors are supported"
+            )
+    output = func.params[-1]
+    sizes = "x".join(str(n) for n in output.shape)
+    return func, name or f"{output.name} {sizes} {output.dtype}"
+
+
+def key_of(
+    func: tirx.PrimFunc,
+    title: str,
+    target: Target,
+    resident: Sequence[str],
+    seed: int,
+    search: str = "evolutionary",
+) -> RunKey:
+    """What records of a run are valid for."""
+    names = ",".join(p.name for p in func.params)
+    program = hashlib.sha256(f"{tvm_ffi.structural_hash(func)} {names}".encode()).hexdigest()[:16]
+    machine = (
+        f"{target.name}, {target.dpus} DPUs, {target.tasklets} tasklets,"
+        f" {target.stack_bytes} B stacks, transfers {target.transfer}"
+    )
+    objective = "h2d + kernel + d2h + host"
+    if resident:
+        objective += f", without h2d of {', '.join(sorted(resident))}"
+    if search != "evolutionary":
+        objective += f"; search {search}"
+    return RunKey(title, program, machine, objective, seed, software_version())
