@@ -379,3 +379,8 @@ bool decode_word(uint64_t word, Row& row) {
 }
 
 }  // namespace upmem::host
+
+// For tests: `row` has room for 16 bytes.
+extern "C" int dpu_sim_decode(uint64_t word, void* row) {
+  return upmem::host::decode_word(word, *static_cast<upmem::Row*>(row));
+}

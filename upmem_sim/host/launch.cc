@@ -46,7 +46,7 @@ dpu_error_t run_dpus(const Dpus& dpus) {
   const auto first = std::find_if(dpus.begin(), dpus.end(), faulty);
   if (first == dpus.end()) return DPU_OK;
   const auto others = std::count_if(first + 1, dpus.end(), faulty);
-  tell((*first)->fault + (others ? " (and " + std::to_string(others) + " more DPUs)" : ""));
+  tell((*first)->fault + (others ? " (and " + std::to_string(others) + " more at fault)" : ""));
   return DPU_ERR_DPU_FAULT;
 }
 

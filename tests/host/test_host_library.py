@@ -1,0 +1,125 @@
+"""Rules, codes, order, faults, logs and times of the library, as C programs see them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from host_shell import Shell
+
+from upmem_sim.dpu import Dpu
+from upmem_sim.elf import read_elf
+from upmem_sim.errors import SimFault
+from upmem_sim.log import read_log
+from upmem_sim.params import DpuParams
+from upmem_sim.transfer import TransferModel
+
+MODES = {"DIVIDE": 3, "WILD": 4, "DEADLOCK": 5, "FOREVER": 6, "other": 99}
+LIMIT = 1_000_000
+
+
+def test_every_rule_has_its_code(shell: Shell, probe: Path) -> None:
+    damaged = shell.folder / "damaged"
+    damaged.write_bytes(probe.read_bytes()[:3000])
+    done = shell.run(shell.compile_check("errors"), str(probe), str(damaged))
+    assert done.stdout == ""
+    assert f"libdpu: {damaged}: " in done.stderr
+
+
+def test_threads_callbacks_and_asynchronous_order(shell: Shell, probe: Path) -> None:
+    command = shell.compile_check("threads")
+    for _ in range(3):
+        assert shell.run(command, str(probe)).stdout == ""
+
+
+def test_a_single_processor_is_enough(shell: Shell, probe: Path) -> None:
+    shell.run(shell.compile_check("threads"), str(probe), DPU_SIM_THREADS="1")
+
+
+def python_run(probe: Path, mode: int) -> Dpu:
+    dpu = Dpu(read_elf(probe))
+    dpu.write("mode", np.uint32(mode))
+    return dpu
+
+
+def test_faults_and_logs_are_those_of_the_python_side(shell: Shell, probe: Path) -> None:
+    command = shell.compile_check("faults")
+    done = shell.run(command, str(probe), DPU_SIM_CYCLES=str(LIMIT), DPU_SIM_QUIET="1")
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    for (name, mode), line in zip(MODES.items(), lines, strict=False):
+        with pytest.raises(SimFault) as caught:
+            python_run(probe, mode).run(max_cycles=LIMIT)
+        assert line == str(caught.value).replace("at DPU 0,", "at DPU 0x0,"), name
+    dpu = python_run(probe, 2)
+    dpu.run()
+    text = f"=== DPU#0x0 ===\n{read_log(dpu)}"
+    assert done.stdout.endswith(text + text)
+
+
+def test_faults_are_told_on_standard_error(shell: Shell, probe: Path) -> None:
+    done = shell.run(shell.compile_check("faults"), str(probe), DPU_SIM_CYCLES=str(LIMIT))
+    assert "libdpu: fault fault at DPU 0x0, tasklet 0, pc " in done.stderr
+    assert "(and 1 more at fault)" in done.stderr
+
+
+def times(shell: Shell, probe: Path, dpus: int, **variables: str) -> dict[str, float]:
+    done = shell.run("./times", str(probe), str(dpus), **variables)
+    return {name: float(value) for name, value in map(str.split, done.stdout.splitlines())}
+
+
+@pytest.mark.parametrize(
+    ("dpus", "preset"), [(1, "common"), (100, "common"), (2500, "common"), (130, "kern")]
+)
+def test_times_are_those_of_the_python_model(
+    shell: Shell, probe: Path, dpus: int, preset: str
+) -> None:
+    shell.compile_check("times")
+    t = times(shell, probe, dpus, DPU_SIM_PRESET=preset)
+    model = TransferModel.preset(preset)
+    cycles = python_run(probe, 0).run().cycles
+    kernel = cycles / (DpuParams().clock_mhz * 1e6)
+    expected = {
+        "push.to_dpus": model.to_dpus(2048, dpus),
+        "push.elapsed": model.to_dpus(2048, dpus),
+        "pull.from_dpus": model.from_dpus(1024, dpus),
+        "broadcast.to_dpus": model.broadcast(512, dpus),
+        "wram.to_dpus": model.to_wram(4, dpus),
+        "one.from_dpus": model.from_wram(8, 1),
+        "launch.launches": model.launch(dpus),
+        "launch.kernels": kernel,
+        "launch.elapsed": model.launch(dpus) + kernel,
+    }
+    assert {k: t[k] for k in expected} == pytest.approx(expected, rel=1e-9)
+    assert t["launch.cycles"] == cycles
+
+
+def test_ranks_overlap_when_they_are_asynchronous(shell: Shell, probe: Path) -> None:
+    shell.compile_check("times")
+    t = times(shell, probe, 256)
+    parts = t["overlap.to_dpus"] + t["overlap.launches"] + t["overlap.kernels"]
+    assert t["overlap.elapsed"] == pytest.approx(parts / 4, rel=1e-6)
+
+
+def test_the_summary_comes_at_exit(shell: Shell, probe: Path) -> None:
+    shell.compile_check("times")
+    done = shell.run("./times", str(probe), "3", DPU_SIM_SUMMARY="1")
+    assert done.stderr.startswith("libdpu: 3 DPUs: to DPUs ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_program_needs_nothing_of_python(shell: Shell, probe: Path) -> None:
+    command = shell.compile_check("times")
+    tool = shutil.which("env")
+    assert tool is not None
+    done = shell.run(tool, "-i", command, str(probe), "2")
+    assert "launch.cycles" in done.stdout
+    assert "python" not in shell.run("ldd", command).stdout.replace("/python3", "")
+
+
+def test_the_size_of_the_machine_can_be_set(shell: Shell, probe: Path) -> None:
+    command = shell.compile_check("times")
+    assert shell.run(command, str(probe), "70", expect=None, DPU_SIM_DPUS="64").returncode != 0
+    shell.run(command, str(probe), "64", DPU_SIM_DPUS="64")
