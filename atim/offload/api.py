@@ -1,0 +1,196 @@
+"""`offload`: a model, example inputs and a target in; a placed, callable module and a report out.
+
+import     PyTorch, ONNX, Relax -> Relax                     importer.py, converters.py
+lower      Relax -> one root loop nest a function            lowering.py, split.py
+check      the host module against the original              check.py
+candidates nests -> launches that DPUs could run             nests.py, launches.py
+profile    time of each nest on the host                     profile.py, hosts/
+price      time of each launch on DPUs                       pricing.py
+place      two stages, then an integer program               placement.py
+rewrite    moved nests become launches                       rewrite.py, module.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from atim.errors import UsageError
+from atim.offload.check import check_import
+from atim.offload.host import host_target
+from atim.offload.importer import Imported, Place, import_model
+from atim.offload.launches import Launch, launches_of
+from atim.offload.lowering import lower
+from atim.offload.module import Offloaded, kernel_of
+from atim.offload.nests import Graph, read_graph
+from atim.offload.placement import Placement, Problem
+from atim.offload.pricing import METHODS, Price, PriceBook
+from atim.offload.profile import HostFile, measure_host
+from atim.offload.rewrite import build, rewrite
+from atim.target import Target
+
+__all__ = ["Prepared", "Result", "offload", "place", "prepare"]
+
+# Closed forms are up to so many times too high (int8): what is slower is not simulated.
+DOUBT = 6.0
+# tuning has gained up to so much over the best of the closed forms
+TUNING_GAIN = 1.5
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A model imported, lowered and checked; its graph and what could run on DPUs."""
+
+    imported: Imported
+    graph: Graph
+    launches: tuple[Launch, ...]
+
+    @property
+    def inputs(self) -> int:
+        return len(self.imported.examples)
+
+
+@dataclass(frozen=True)
+class Result:
+    """An offloaded model. `module` is callable; `placement` says what moved and why.
+
+    baselines: the other strategies' placements by name, for comparison.
+    """
+
+    module: Offloaded
+    problem: Problem
+    placement: Placement
+    baselines: dict[str, Placement]
+    fallbacks: tuple[Place, ...] = field(default=())
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self.module(*inputs)
+
+    def report(self) -> str:
+        """Table of nests, what moved and why, predicted times of all strategies."""
+        from atim.offload.report import text
+
+        return text(self)
+
+
+def prepare(model: Any, examples: Sequence[Any], dynamic_shapes: Any | None = None) -> Prepared:
+    """Import, lower and check a model; see `offload` for the errors."""
+    imported = import_model(model, examples, dynamic_shapes=dynamic_shapes)
+    lowered = lower(imported)
+    graph = read_graph(lowered.module)
+    # any host file will do for a run without launches
+    module = rewrite(lowered.module, graph, (), HostFile.load("papers"))
+    host_only = Offloaded(build(module, host_target()), lowered.parameters, ())
+    outputs = host_only(*imported.examples)
+    check_import(imported, outputs if isinstance(outputs, tuple) else (outputs,))
+    return Prepared(lowered, graph, launches_of(graph))
+
+
+def place(
+    prepared: Prepared,
+    host: HostFile,
+    book: PriceBook,
+    *,
+    method: str = "simulate",
+    layers: int = 1,
+    switch_s: float = 0.0,
+) -> Problem:
+    """Price every launch: closed form, then `method` for those that may pay."""
+    if method not in METHODS:
+        raise UsageError(f"prices: {method!r} unknown, known: {', '.join(METHODS)}")
+    graph, launches = prepared.graph, prepared.launches
+    prices: list[Price | str] = [book.price(launch, "estimate") for launch in launches]
+    problem = Problem(graph, host, book.target, launches, tuple(prices), layers, switch_s)
+    for step, doubt in (("simulate", DOUBT), ("tune", TUNING_GAIN)):
+        if METHODS.index(method) < METHODS.index(step):
+            break
+        for number, launch in enumerate(launches):
+            price = prices[number]
+            if isinstance(price, Price) and price.total < doubt * problem.host_s(launch.members):
+                prices[number] = book.price(launch, step)
+        problem = replace(problem, prices=tuple(prices))
+    return problem
+
+
+def finish(prepared: Prepared, problem: Problem, placement: Placement) -> Offloaded:
+    """The callable module of a placement."""
+    chosen = [problem.launches[number] for number in placement.chosen]
+    module = rewrite(prepared.imported.module, prepared.graph, chosen, problem.host)
+    kernels = []
+    for number, launch in zip(placement.chosen, chosen, strict=True):
+        price = problem.prices[number]
+        assert isinstance(price, Price)
+        kernels.append(
+            kernel_of(launch, price, prepared.graph, problem.target, prepared.inputs)
+        )
+    return Offloaded(build(module, host_target()), prepared.imported.parameters, kernels)
+
+
+def offload(
+    model: Any,
+    example_inputs: Sequence[Any],
+    target: Target | None = None,
+    *,
+    host: str | Path | HostFile | None = None,
+    method: str = "simulate",
+    trials: int = 16,
+    strategy: str = "ours",
+    layers: int = 1,
+    switch_s: float = 0.0,
+    work_dir: str | Path = "runs/offload",
+    dynamic_shapes: Any | None = None,
+) -> Result:
+    """Decide for every loop nest of a model whether it runs on the host or on DPUs, and build that.
+
+    model: a torch.nn.Module, an ONNX file or a Relax module; example_inputs: one a input, of the
+    shapes to compile for. host: a host file ("papers", or a path); None measures this machine and
+    keeps the result in work_dir. method: how prices are found (estimate, simulate, tune with
+    `trials`). strategy: one of placement.STRATEGIES. layers: how often the model is repeated, for
+    the MRAM its weights take. switch_s: seconds to load another program into the DPUs.
+
+    Raises UnsupportedError (what can't be imported, with its place), MismatchError (the import
+    computes something else; names the first operator), UsageError, RecordError.
+    """
+    from atim.offload.placement import STRATEGIES
+
+    if strategy not in STRATEGIES:
+        raise UsageError(f"strategy: {strategy!r} unknown, known: {', '.join(STRATEGIES)}")
+    if layers < 1:
+        raise UsageError(f"layers: {layers} requested, at least 1 needed")
+    target = target or Target()
+    prepared = prepare(model, tuple(example_inputs), dynamic_shapes)
+    folder = Path(work_dir)
+    profile = _profile(prepared.graph, host, folder)
+    book = PriceBook(target, folder, trials=trials)
+    problem = place(
+        prepared, profile, book, method=method, layers=layers, switch_s=switch_s
+    )
+    placements = {name: problem.place(name) for name in STRATEGIES}
+    module = finish(prepared, problem, placements[strategy])
+    return Result(
+        module, problem, placements[strategy], placements, prepared.imported.fallbacks
+    )
+
+
+def _profile(graph: Graph, host: str | Path | HostFile | None, folder: Path) -> HostFile:
+    if isinstance(host, HostFile):
+        return host
+    if host is not None:
+        return HostFile.load(host)
+    path = folder / "this-machine.json"
+    known = HostFile.load(path) if path.exists() else None
+    measured = measure_host(graph, known=known)
+    measured.save(path)
+    return measured
+
+
+def arrays_like(shapes: Sequence[tuple[int, ...]], dtype: str, seed: int = 0) -> list[Any]:
+    """Example inputs: integers below 50, floats in [0, 1)."""
+    from atim.workloads import random_array
+
+    rng = np.random.default_rng(seed)
+    return [random_array(rng, shape, dtype) for shape in shapes]

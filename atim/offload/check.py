@@ -1,0 +1,100 @@
+"""Is the imported model the original? Compared on the example inputs before anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tvm
+from numpy.typing import NDArray
+from tvm import relax
+
+from atim.errors import MismatchError
+from atim.offload.importer import Imported
+
+__all__ = ["check_import", "compare"]
+
+Array = NDArray[Any]
+
+# of the largest value: float32 sums in another order
+RELATIVE = 1e-4
+
+
+def compare(got: Sequence[Array], wanted: Sequence[Array]) -> str | None:
+    """The first difference in words, None when all outputs agree: exactly for integers, floats
+    within RELATIVE of the largest value."""
+    if len(got) != len(wanted):
+        return f"{len(got)} outputs, {len(wanted)} expected"
+    for number, (a, b) in enumerate(zip(got, wanted, strict=True)):
+        difference = _difference(a, b)
+        if difference is not None:
+            return f"output {number}: {difference}"
+    return None
+
+
+def _difference(a: Array, b: Array) -> str | None:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return f"{a.dtype}{list(a.shape)}, {b.dtype}{list(b.shape)} expected"
+    if b.dtype.kind not in "fc":
+        wrong = a != b
+    else:
+        finite = np.isfinite(b)
+        scale = float(np.max(np.abs(b[finite]), initial=0.0))
+        with np.errstate(invalid="ignore"):
+            close = np.abs(a.astype(np.float64) - b) <= RELATIVE * scale
+        wrong = ~np.where(finite, close, (a == b) | (np.isnan(a) & np.isnan(b)))
+    if not wrong.any():
+        return None
+    at = tuple(int(n) for n in np.argwhere(wrong)[0])
+    where = f" at {list(at)}" if at else ""
+    return f"{a[at]}{where}, {b[at]} expected ({int(wrong.sum())} of {wrong.size} differ)"
+
+
+def check_import(imported: Imported, outputs: Sequence[Array]) -> None:
+    """Compare what the host module computed with the original.
+
+    Raises MismatchError, which names the first operator of the model whose value differs.
+    """
+    if imported.reference is None:
+        return
+    difference = compare(outputs, imported.reference(*imported.examples))
+    if difference is None:
+        return
+    place = _first_difference(imported) if imported.trace else None
+    where = place or "no operator differs alone: the fault is in the lowering"
+    raise MismatchError(f"import is not the model: {difference}; first: {where}")
+
+
+def _first_difference(imported: Imported) -> str | None:
+    """The first operator, in program order, whose value differs from PyTorch's."""
+    assert imported.trace is not None
+    wanted = imported.trace()
+    known = [(p, v, n) for p, v, n in imported.values if n in wanted and isinstance(v, relax.Var)]
+    module = relax.transform.ToNonDataflow()(_with_all_values(imported, [v for _, v, _ in known]))
+    module = relax.transform.LegalizeOps()(module)
+    machine = relax.VirtualMachine(relax.build(module, target="llvm"), tvm.cpu())
+    inputs = [tvm.runtime.tensor(np.ascontiguousarray(a)) for a in imported.examples]
+    values = machine["main"](*inputs, *imported.parameters)
+    for (place, _, name), value in zip(known, values, strict=True):
+        difference = _difference(np.array(value.numpy()), wanted[name])
+        if difference is not None:
+            return f"{place}: {difference}"
+    return None
+
+
+def _with_all_values(imported: Imported, variables: list[Any]) -> Any:
+    """The module with a main that returns every operator's value."""
+    main = imported.module["main"]
+    names = {str(v.name) for v in variables}
+    blocks, found = [], {}
+    for block in main.body.blocks:
+        bindings = list(block.bindings)
+        blocks.append(relax.BindingBlock(bindings))
+        found |= {str(b.var.name): b.var for b in bindings if str(b.var.name) in names}
+    values = relax.Tuple([found[str(v.name)] for v in variables])
+    body = relax.SeqExpr(blocks, values)
+    function = relax.Function(main.params, body, attrs=main.attrs)
+    module = imported.module.clone()
+    module["main"] = function
+    return module

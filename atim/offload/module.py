@@ -1,0 +1,210 @@
+"""The result: a callable that runs host nests by LLVM and moved nests on simulated DPUs.
+
+It can be saved and loaded again without PyTorch: a shared library of the host code, the parameters,
+and for every launch its program, schedule and operands (kernels are compiled again, or found in the
+cache).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tvm
+from numpy.typing import NDArray
+from tvm import relax
+
+from atim import pipeline, runtime, toolchain
+from atim.errors import RecordError, UnsupportedError, UsageError
+from atim.offload.host import view
+from atim.offload.launches import Launch, Operand
+from atim.offload.nests import Graph
+from atim.offload.pricing import Price
+from atim.offload.rewrite import PIM_LAUNCH
+from atim.runtime import Timing
+from atim.schedules import design_space
+from atim.target import Target
+
+__all__ = ["Kernel", "Offloaded", "kernel_of", "load"]
+
+Array = NDArray[Any]
+
+FORMAT = 1
+LIBRARY, PARAMETERS, FACTS = "host.so", "parameters.npz", "offload.json"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A launch, ready to compile: `program` is its PrimFunc as TVM's JSON.
+
+    sources: for each operand the positions of the parameters it is made of; empty when it is an
+    argument of the call.
+    """
+
+    program: str
+    target: Target
+    sketch: str
+    decisions: Mapping[str, int]
+    operands: tuple[Operand, ...]
+    sources: tuple[tuple[int, ...], ...]
+
+    @cached_property
+    def artifact(self) -> toolchain.Artifact:
+        """The compiled kernel and host half."""
+        func = tvm.ir.load_json(self.program)
+        resident = tuple(o.tensor for o in self.operands if o.resident)
+        sketches = design_space(func, self.target, resident)
+        sketch = next(s for s in sketches if s.name == self.sketch)
+        sources = pipeline.compile(sketch, self.decisions, self.target)
+        return toolchain.build(sources, self.target)
+
+
+def kernel_of(launch: Launch, price: Price, graph: Graph, target: Target, inputs: int) -> Kernel:
+    """What runs a launch; `inputs` is the number of the model's inputs."""
+    sources = tuple(
+        tuple(graph.values[name].position - inputs for name in o.values) if o.resident else ()
+        for o in launch.operands
+    )
+    program = tvm.ir.save_json(launch.func)
+    return Kernel(program, target, price.sketch, price.decisions, launch.operands, sources)
+
+
+class Offloaded:
+    """Call it with the model's inputs (NumPy arrays, or tensors of PyTorch or TVM).
+
+    Gives the outputs as NumPy arrays: one, or a tuple. `timings` has the modelled Timing of each
+    launch of the last call. UsageError for wrong inputs.
+    """
+
+    def __init__(self, executable: Any, parameters: Sequence[Any], kernels: Sequence[Kernel]):
+        self.executable = executable
+        self.parameters = [_tensor(p) for p in parameters]
+        self.kernels = tuple(kernels)
+        self.timings: list[Timing] = []
+        self._machine = relax.VirtualMachine(executable, tvm.cpu())
+        self._residents: dict[tuple[int, str], Array] = {}
+
+    def __call__(self, *inputs: Any) -> Any:
+        self.timings = []
+        _running.append(self)
+        try:
+            result = self._machine["main"](*(_tensor(v) for v in inputs), *self.parameters)
+        except (tvm.error.InternalError, ValueError, TypeError) as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            raise UsageError(f"call: {lines[0] if lines else error}") from error
+        finally:
+            _running.pop()
+        outputs = tuple(np.array(t.numpy()) for t in _flat(result))
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def launch(self, number: int, tensors: Sequence[Any]) -> None:
+        """Run one kernel on all its DPUs; called by the host code."""
+        kernel = self.kernels[number]
+        given = iter(tensors)
+        arrays: dict[str, Array] = {}
+        for operand, sources in zip(kernel.operands, kernel.sources, strict=True):
+            if operand.resident:
+                arrays[operand.tensor] = self._resident(number, operand, sources)
+            else:
+                arrays[operand.tensor] = operand.gather([view(next(given)) for _ in operand.values])
+        names = [o.tensor for o in kernel.operands if o.resident]
+        outcome = runtime.run(kernel.artifact, arrays, resident=names)
+        self.timings.append(outcome.timing)
+        assert outcome.outputs is not None
+        (result,) = outcome.outputs.values()
+        flat, start = result.reshape(-1), 0
+        for tensor in given:
+            target = view(tensor)
+            target[...] = flat[start : start + target.size].reshape(target.shape)
+            start += target.size
+
+    def _resident(self, number: int, operand: Operand, sources: tuple[int, ...]) -> Array:
+        key = (number, operand.tensor)
+        if key not in self._residents:
+            arrays = [view(self.parameters[position]) for position in sources]
+            self._residents[key] = operand.gather(arrays)
+        return self._residents[key]
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the module into a folder, for `load`. UnsupportedError when it calls PyTorch."""
+        folder = Path(folder)
+        if "atim.torch_operator" in self.executable.stats() + self.executable.as_text():
+            raise UnsupportedError("save: the model has operators that run through PyTorch")
+        facts = {
+            "format": FORMAT,
+            "kernels": [_facts(kernel) for kernel in self.kernels],
+            "parameters": [str(p.dtype) for p in self.parameters],
+        }
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.executable.export_library(str(folder / LIBRARY))
+            np.savez(folder / PARAMETERS, *(view(p) for p in self.parameters))
+            (folder / FACTS).write_text(json.dumps(facts))
+        except OSError as error:
+            raise RecordError(f"{folder} can't be written: {error.strerror}") from error
+        return folder
+
+
+def load(folder: str | Path) -> Offloaded:
+    """A saved module. RecordError when the folder holds none, or one of another format."""
+    folder = Path(folder)
+    try:
+        facts = json.loads((folder / FACTS).read_text())
+        stored = np.load(folder / PARAMETERS)
+        parameters = [stored[f"arr_{n}"] for n in range(len(facts["parameters"]))]
+        executable = tvm.runtime.load_module(str(folder / LIBRARY))
+    except (OSError, ValueError, KeyError) as error:
+        raise RecordError(f"{folder} holds no saved module: {error}") from error
+    if facts["format"] != FORMAT:
+        raise RecordError(f"{folder}: format {facts['format']}, this version reads {FORMAT}")
+    return Offloaded(executable, parameters, [_kernel(k) for k in facts["kernels"]])
+
+
+def _facts(kernel: Kernel) -> dict[str, Any]:
+    return {
+        "program": kernel.program,
+        "target": asdict(kernel.target),
+        "sketch": kernel.sketch,
+        "decisions": dict(kernel.decisions),
+        "operands": [asdict(operand) for operand in kernel.operands],
+        "sources": kernel.sources,
+    }
+
+
+def _kernel(facts: dict[str, Any]) -> Kernel:
+    operands = tuple(
+        Operand(o["tensor"], tuple(o["shape"]), tuple(o["values"]), o["resident"], o["transposed"])
+        for o in facts["operands"]
+    )
+    sources = tuple(tuple(positions) for positions in facts["sources"])
+    target = Target(**facts["target"])
+    return Kernel(
+        facts["program"], target, facts["sketch"], facts["decisions"], operands, sources
+    )
+
+
+_running: list[Offloaded] = []  # the modules being called, innermost last
+
+
+@tvm.register_global_func(PIM_LAUNCH)
+def _launch(number: Any, *tensors: Any) -> None:
+    _running[-1].launch(int(str(number)), tensors)
+
+
+def _tensor(value: Any) -> Any:
+    if isinstance(value, tvm.runtime.Tensor):
+        return value
+    if hasattr(value, "detach"):
+        value = value.detach().numpy()
+    return tvm.runtime.tensor(np.ascontiguousarray(value))
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, tvm.runtime.Tensor):
+        return [value]
+    return [leaf for item in value for leaf in _flat(item)]

@@ -1,0 +1,205 @@
+"""What a launch costs on DPUs: closed form first, simulated or tuned where it may pay.
+
+    estimate   the tuner's closed forms over thousands of candidates, the best few kept
+    simulate   those few compiled, run on one DPU of each class and compared with NumPy
+    tune       `atim.tune` with some trials, the winner verified on all DPUs
+
+Every price is kept in a folder, by program, residents, target, software and how it was found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import atim.tuner
+from atim.errors import AtimError, RecordError, ScheduleError, UnsupportedError
+from atim.offload.launches import Launch
+from atim.schedules import Sketch
+from atim.schedules.verify import check
+from atim.target import Target
+from atim.tuner.features import describe, estimate
+from atim.tuner.measure import Problem, run_task
+from atim.tuner.proposals import Space
+from atim.tuner.trial import Task
+from atim.tuner.version import software_version
+
+__all__ = ["METHODS", "Price", "PriceBook"]
+
+METHODS = ("estimate", "simulate", "tune")
+DRAWN = 1024  # candidates a sketch, of each generation
+GENERATIONS = 6
+KEPT = 64
+SIMULATED = 3  # the best so many by estimate are simulated
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Seconds of each phase, the schedule that takes them, and what it occupies.
+
+    resident_bytes: MRAM of each DPU for resident operands; mram_bytes: for all of them.
+    """
+
+    h2d: float
+    kernel: float
+    d2h: float
+    host: float
+    dpus: int
+    resident_bytes: int
+    mram_bytes: int
+    sketch: str
+    decisions: Mapping[str, int]
+    how: str
+
+    @property
+    def total(self) -> float:
+        return self.h2d + self.kernel + self.d2h + self.host
+
+
+@dataclass
+class PriceBook:
+    """Prices for one target, found once.
+
+    hypothetical: name of a what-if core whose programs can't be checked on real timing; it only
+    marks the prices' keys. trials: of `tune`. Raises RecordError when the folder can't be used.
+    """
+
+    target: Target
+    folder: Path
+    trials: int = 16
+    workers: int = 2
+    progress: bool = False
+    _known: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folder = Path(self.folder)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if self.file.exists():
+                self._known = json.loads(self.file.read_text())
+        except (OSError, ValueError) as error:
+            raise RecordError(f"prices in {self.folder}: {error}") from error
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "prices.json"
+
+    def price(self, launch: Launch, method: str) -> Price | str:
+        """The price, or why DPUs can't run it (no legal schedule, wrong numbers, ...)."""
+        machine = f"{self.target} {software_version()}"
+        how = f"{method} {self.trials}" if method == "tune" else method
+        text = f"{launch.key}\n{machine}\n{how}"
+        key = hashlib.sha256(text.encode()).hexdigest()[:24]
+        if key not in self._known:
+            try:
+                found: dict[str, Any] = asdict(self._find(launch, method))
+            except AtimError as error:
+                found = {"refused": str(error)}
+            self._known[key] = found
+            self._save()
+        facts = self._known[key]
+        return str(facts["refused"]) if "refused" in facts else Price(**facts)
+
+    def _save(self) -> None:
+        partial = self.file.with_suffix(f".{os.getpid()}.partial")
+        try:
+            partial.write_text(json.dumps(self._known, indent=1))
+            os.replace(partial, self.file)
+        except OSError as error:
+            raise RecordError(f"{self.file} can't be written: {error.strerror}") from error
+
+    def _find(self, launch: Launch, method: str) -> Price:
+        problem = Problem.of(launch.func, self.target, launch.resident)
+        ranked = best_estimates(problem.sketches(), self.target)
+        if method == "estimate":
+            sketch, decisions = ranked[0]
+            return _price(sketch, decisions, None, "estimated")
+        if method == "simulate":
+            return _simulated(problem, ranked[:SIMULATED])
+        return self._tuned(launch, _simulated(problem, ranked[:SIMULATED]))
+
+    def _tuned(self, launch: Launch, simulated: Price) -> Price:
+        """The better of a tuning run and of what the closed forms led to."""
+        name = hashlib.sha256(launch.key.encode()).hexdigest()[:16]
+        run = atim.tuner.tune(
+            launch.func,
+            self.target,
+            trials=self.trials,
+            resident=launch.resident,
+            work_dir=self.folder / f"{name}-{self.target.name}-{self.target.dpus}",
+            workers=self.workers,
+            progress=self.progress,
+        )
+        best = run.best
+        timing = best.timing
+        phases = (timing.h2d, timing.kernel, timing.d2h, timing.host)
+        tuned = _price(best.sketch, best.record.decisions, phases, "tuned")
+        return min(tuned, simulated, key=lambda price: price.total)
+
+
+def best_estimates(sketches: list[Sketch], target: Target) -> list[tuple[Sketch, dict[str, int]]]:
+    """The best candidates by closed form, best first. ScheduleError when none is legal."""
+    space = Space(sketches, lambda s, m: check(s, m, target)[0], describe)
+    rng = np.random.default_rng(0)
+    ranked = []
+    for number, sketch in enumerate(sketches):
+        pool = space.random(rng, number, DRAWN)
+        for _ in range(GENERATIONS if len(pool) else 0):
+            parents = pool[np.argsort(space.describe(number, pool)[1])[:KEPT]]
+            children = [space.mutate(rng, number, np.repeat(parents, DRAWN // KEPT, axis=0))]
+            children.append(space.cross(rng, np.repeat(parents, 4, axis=0)))
+            pool = space.legal(number, np.concatenate([parents, *children]))
+        if len(pool):
+            scores = space.describe(number, pool)[1]
+            for row in np.argsort(scores)[:SIMULATED]:
+                decisions = dict(zip(sketch.names, pool[row].tolist(), strict=True))
+                ranked.append((float(scores[row]), number, decisions))
+    if not ranked:
+        raise ScheduleError(f"no legal schedule on {target.dpus} DPUs")
+    ranked.sort(key=lambda item: item[:2])
+    return [(sketches[number], decisions) for _, number, decisions in ranked]
+
+
+def _price(
+    sketch: Sketch,
+    decisions: Mapping[str, int],
+    phases: tuple[float, float, float, float] | None,
+    how: str,
+) -> Price:
+    terms = sketch.terms(sketch.vector(decisions))
+    if phases is None:
+        found = estimate(terms, sketch)
+        names = ("h2d_s", "kernel_s", "d2h_s", "host_s")
+        phases = tuple(float(found[name][0]) for name in names)  # type: ignore[assignment]
+    assert phases is not None
+    return Price(
+        *(float(p) for p in phases),
+        dpus=int(terms["dpus"][0]),
+        resident_bytes=int(terms["resident_bytes"][0]),
+        mram_bytes=int(terms["mram_bytes"][0]),
+        sketch=sketch.name,
+        decisions={name: int(value) for name, value in decisions.items()},
+        how=how,
+    )
+
+
+def _simulated(problem: Problem, ranked: list[tuple[Sketch, dict[str, int]]]) -> Price:
+    """The fastest of some candidates whose simulated DPUs computed what NumPy does."""
+    func, arrays = problem.func(), problem.inputs()
+    prices, failures = [], []
+    for sketch, decisions in ranked:
+        measured = run_task(func, sketch, Task(sketch.name, decisions), arrays)
+        if measured.timing is None:
+            failures.append(f"{measured.reason}: {measured.message}")
+        else:
+            prices.append(_price(sketch, decisions, measured.timing, "simulated"))
+    if not prices:
+        raise UnsupportedError(failures[0])
+    return min(prices, key=lambda price: price.total)
