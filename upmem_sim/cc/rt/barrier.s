@@ -2,7 +2,8 @@
 // The queue is a ring of bytes: each waiting tasklet holds the number of the next, the barrier that
 // of the last (0xFF: nobody). Sleeping tasklets take no issue slots; the last one resumes them in
 // the order in which they came. A waiter holds the lock for 14 instructions, which decides how long
-// a barrier takes when all arrive together; the vendor's routine holds it for 13 to 15.
+// a barrier takes when all arrive together; the vendor's routine holds it for 13 to 15. With nobody
+// waiting it was the only one expected, and the arrivals to come are as many as they were.
     .section .text.barrier_wait
     .globl barrier_wait
 barrier_wait:
@@ -38,9 +39,9 @@ barrier_wait:
     resume r5, 0, nz, .Lresume
     jneq r5, r4, .Lnext
     sb r1, 0, -1
-.Lnobody:
     lbu r3, r1, 2
     sb r1, 1, r3
+.Lnobody:
     release r2, 0, nz, .Lout
 .Lout:
     jump r23
