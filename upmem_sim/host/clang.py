@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from upmem_sim import cc_options
+from upmem_sim.asm import assemble
 from upmem_sim.cc import clang, compile_unit, library
 from upmem_sim.elf import write_elf
 from upmem_sim.errors import CompileError, SimError
@@ -53,14 +54,20 @@ def _compiler_options(options: cc_options.Options) -> clang.Options:
 
 
 def _write_object(source: Path, target: Path, options: clang.Options) -> None:
-    """Compiles for the errors' sake, and keeps the text."""
-    compile_unit(source, options)
+    """Keeps the text; compiles it for its errors, and so that the link finds it in the cache."""
     if source.suffix in (".s", ".S"):
         text = source.read_text()
     else:
         text = clang.preprocess(source, options)
+    _unit(str(source), text, options.opt, options.werror)
     content = {"name": str(source), "level": options.opt, "text": text}
     target.write_text(_MAGIC + json.dumps(content))
+
+
+def _unit(name: str, text: str, level: str, werror: bool = False) -> Unit:
+    if name.endswith((".s", ".S")):
+        return assemble(text, name)
+    return compile_unit(text, clang.Options.of(level, {}, (), werror, True))
 
 
 def _read_object(path: Path) -> Unit:
@@ -70,11 +77,7 @@ def _read_object(path: Path) -> Unit:
         name, level, body = content["name"], content["level"], content["text"]
     except (ValueError, KeyError, TypeError):
         raise CompileError(f"{path}: not an object of this compiler") from None
-    if name.endswith((".s", ".S")):
-        from upmem_sim.asm import assemble
-
-        return assemble(body, name)
-    return compile_unit(body, clang.Options.of(level, {}, (), False, True))
+    return _unit(name, body, level)
 
 
 def _output(arguments: list[str]) -> Path | None:
