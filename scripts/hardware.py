@@ -25,12 +25,17 @@ def number(value: float) -> str:
 
 def constants(title: str, values: Any) -> str:
     """A table of a parameter class."""
-    lines = [f"## {title}", "", "| constant | value | unit | range | source | evidence |"]
-    lines.append("|---|---|---|---|---|---|")
+    lines = [f"## {title}", "", "| constant | meaning | value | unit | range | source | evidence |"]
+    lines.append("|---|---|---|---|---|---|---|")
     for item in dataclasses.fields(values):
         meta = item.metadata
         low, high = meta["range"]
-        cells = [f"`{item.name}`", number(getattr(values, item.name)), meta["unit"]]
+        cells = [
+            f"`{item.name}`",
+            meta["meaning"],
+            number(getattr(values, item.name)),
+            meta["unit"],
+        ]
         cells += [f"{number(low)} to {number(high)}", meta["source"], meta["evidence"]]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

@@ -1,4 +1,5 @@
-"""Hardware constants of a DPU and of the system around it: value, unit, source, evidence, range.
+"""Hardware constants of a DPU and of the system around it: value, unit, meaning, source, evidence
+and range.
 
 `DpuParams.resolved()` turns them into the integers that the native core uses (cycles with a
 fraction become multiples of 1 / `FRACTION` cycle), so no floating point reaches the cycle loop.
@@ -17,11 +18,19 @@ FRACTION = 1 << 10
 """Fixed-point denominator of fractional cycles in the core."""
 
 
-def _constant(value: Any, unit: str, source: str, evidence: str, low: float, high: float) -> Any:
-    """A dataclass field that carries unit, source, evidence and allowed range."""
+def _constant(
+    value: Any, unit: str, meaning: str, source: str, evidence: str, low: float, high: float
+) -> Any:
+    """A dataclass field that carries unit, meaning, source, evidence and allowed range."""
     return field(
         default=value,
-        metadata={"unit": unit, "source": source, "evidence": evidence, "range": (low, high)},
+        metadata={
+            "unit": unit,
+            "meaning": meaning,
+            "source": source,
+            "evidence": evidence,
+            "range": (low, high),
+        },
     )
 
 
@@ -42,63 +51,162 @@ class DpuParams:
     """One DPU. The defaults are the v1A chip that PrIM and ATiM were measured on."""
 
     clock_mhz: float = _constant(
-        350.0, "MHz", _SDK, "int32 add loop of 6 instructions at 58.5 MOPS (PrIM)", 1.0, 1000.0
+        350.0,
+        "MHz",
+        "clock of the pipeline",
+        _SDK,
+        "int32 add loop of 6 instructions at 58.5 MOPS (PrIM)",
+        1.0,
+        1000.0,
     )
-    tasklets: int = _constant(24, "threads", _SDK, "hardware threads", 1, 24)
-    iram_instructions: int = _constant(4096, "instructions", _SDK, "24 KB of 48 bits", 8, 4096)
-    wram_bytes: int = _constant(65536, "B", _SDK, "64 KB", 1024, 65536)
-    mram_bytes: int = _constant(64 << 20, "B", _SDK, "64 MB", 8, 64 << 20)
-    atomic_bits: int = _constant(256, "bits", _SDK, "acquire and release index 8 bits", 256, 256)
+    tasklets: int = _constant(
+        24, "threads", "hardware threads a program may use", _SDK, "hardware threads", 1, 24
+    )
+    iram_instructions: int = _constant(
+        4096, "instructions", "instruction memory", _SDK, "24 KB of 48 bits", 8, 4096
+    )
+    wram_bytes: int = _constant(
+        65536, "B", "working memory, shared by the tasklets", _SDK, "64 KB", 1024, 65536
+    )
+    mram_bytes: int = _constant(
+        64 << 20, "B", "DRAM bank behind the DMA engine", _SDK, "64 MB", 8, 64 << 20
+    )
+    atomic_bits: int = _constant(
+        256,
+        "bits",
+        "bits of acquire and release",
+        _SDK,
+        "acquire and release index 8 bits",
+        256,
+        256,
+    )
 
     issue_distance_cycles: int = _constant(
-        11, "cycles", "PrIM section 2.2", "throughput saturates at 11 tasklets", 1, 63
+        11,
+        "cycles",
+        "from an instruction to the next of the same tasklet",
+        "PrIM section 2.2",
+        "throughput saturates at 11 tasklets",
+        1,
+        63,
     )
     # A request waits for the engine, then occupies it; its tasklet goes on after the latency, which
     # overlaps with the next request. All five numbers are of a DMA engine between two refreshes.
     dma_read_latency_cycles: float = _constant(
         64.0,
         "cycles",
+        "fixed part of a read, issue to next issue of the tasklet, engine free",
         _FIT,
         "single reads of 32 B to 1 KB within 5 %",
         0.0,
         10000.0,
     )
     dma_write_latency_cycles: float = _constant(
-        36.0, "cycles", _FIT, "VA loop, one tasklet, 1 %", 0.0, 10000.0
+        36.0,
+        "cycles",
+        "fixed part of a write, issue to next issue of the tasklet, engine free",
+        _FIT,
+        "VA loop, one tasklet, 1 %",
+        0.0,
+        10000.0,
     )
     dma_cycles_per_byte: float = _constant(
-        0.522, "cycles/B", _FIT, "single reads of 32 B to 1 KB within 5 %", 0.0, 100.0
+        0.522,
+        "cycles/B",
+        "added to that latency by each byte",
+        _FIT,
+        "single reads of 32 B to 1 KB within 5 %",
+        0.0,
+        100.0,
     )
     dma_occupancy_cycles: float = _constant(
-        36.0, "cycles", _FIT, "saturated 8 B reads take 42.5 cycles", 0.0, 10000.0
+        36.0,
+        "cycles",
+        "fixed part of how long a request keeps the engine from the next one",
+        _FIT,
+        "saturated 8 B reads take 42.5 cycles",
+        0.0,
+        10000.0,
     )
     dma_occupancy_cycles_per_byte: float = _constant(
-        0.522, "cycles/B", _FIT, "saturated reads, 8 B to 1 KB, within 2 %", 0.0, 100.0
+        0.522,
+        "cycles/B",
+        "added to that occupancy by each byte",
+        _FIT,
+        "saturated reads, 8 B to 1 KB, within 2 %",
+        0.0,
+        100.0,
     )
-    dma_max_bytes: int = _constant(2048, "B", _SDK, "8-bit length field of 8 B units", 8, 2048)
-    dma_align_bytes: int = _constant(8, "B", _SDK, "low 3 address bits are dropped", 8, 8)
+    dma_max_bytes: int = _constant(
+        2048, "B", "largest transfer", _SDK, "8-bit length field of 8 B units", 8, 2048
+    )
+    dma_align_bytes: int = _constant(
+        8,
+        "B",
+        "addresses and lengths are multiples of it",
+        _SDK,
+        "low 3 address bits are dropped",
+        8,
+        8,
+    )
 
     # DRAM refresh: the DMA engine stands still at the end of every period. 0 = off.
     refresh_period_cycles: int = _constant(
-        2730, "cycles", "JEDEC DDR4 tREFI 7.8 us", "error 1.9 -> 1.1 % on 107 points", 0, 10**6
+        2730,
+        "cycles",
+        "from one DRAM refresh to the next; 0: none",
+        "JEDEC DDR4 tREFI 7.8 us",
+        "error 1.9 -> 1.1 % on 107 points",
+        0,
+        10**6,
     )
     refresh_window_cycles: int = _constant(
-        122, "cycles", "JEDEC DDR4 tRFC 350 ns", "error 1.9 -> 1.1 % on 107 points", 0, 10**6
+        122,
+        "cycles",
+        "how long a refresh stops the engine, at the end of the period",
+        "JEDEC DDR4 tRFC 350 ns",
+        "error 1.9 -> 1.1 % on 107 points",
+        0,
+        10**6,
     )
 
     # Rules of other simulators that published loop times contradict: switches, off by default.
     parity_conflict_cycles: int = _constant(
-        0, "slots", "uPIMulator", "contradicted: histogram loop +34 % with 1", 0, 16
+        0,
+        "slots",
+        "for two different sources of one parity",
+        "uPIMulator",
+        "contradicted: histogram loop +34 % with 1",
+        0,
+        16,
     )
     dma_steal_bytes: int = _constant(
-        0, "B per stolen slot", "hypothesis", "contradicted: VA loop +10 % with 8", 0, 2048
+        0,
+        "B per stolen slot",
+        "transferred bytes that cost one issue slot; 0: none",
+        "hypothesis",
+        "contradicted: VA loop +10 % with 8",
+        0,
+        2048,
     )
     taken_jump_cycles: int = _constant(
-        0, "slots", "hypothesis", "contradicted: array sum +29 % with 3", 0, 63
+        0,
+        "slots",
+        "issue slots of a taken jump beyond its own",
+        "hypothesis",
+        "contradicted: array sum +29 % with 3",
+        0,
+        63,
     )
 
     silicon_dma_alignment: bool = _constant(
-        False, "", _SDK, "silicon drops low address bits; by default a misaligned DMA faults", 0, 1
+        False,
+        "",
+        "misaligned DMA drops address bits instead of a fault",
+        _SDK,
+        "silicon drops low address bits; by default a misaligned DMA faults",
+        0,
+        1,
     )
 
     def __post_init__(self) -> None:
@@ -165,13 +273,27 @@ at the same rate."""
 class SystemParams:
     """The DIMMs around the DPUs."""
 
-    dpus: int = _constant(2560, "DPUs", _SDK, "20 DIMMs of 128", 1, 2560)
-    dpus_per_rank: int = _constant(64, "DPUs", _SDK, "8 chips of 8 DPUs", 1, 64)
+    dpus: int = _constant(2560, "DPUs", "DPUs of a system", _SDK, "20 DIMMs of 128", 1, 2560)
+    dpus_per_rank: int = _constant(
+        64, "DPUs", "DPUs that one command reaches", _SDK, "8 chips of 8 DPUs", 1, 64
+    )
     launch_ms: float = _constant(
-        0.10, "ms", "fitted to PrIM and ATiM kernels", "within 0.05 ms", 0.0, 1000.0
+        0.10,
+        "ms",
+        "added to the cycles by a synchronous launch",
+        "fitted to PrIM and ATiM kernels",
+        "within 0.05 ms",
+        0.0,
+        1000.0,
     )
     launch_ms_per_rank: float = _constant(
-        0.009, "ms/rank", "fitted to PrIM and ATiM kernels", "within 0.05 ms in all", 0.0, 1000.0
+        0.009,
+        "ms/rank",
+        "added to that by each rank of the launch",
+        "fitted to PrIM and ATiM kernels",
+        "within 0.05 ms in all",
+        0.0,
+        1000.0,
     )
 
     def __post_init__(self) -> None:
