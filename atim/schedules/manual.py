@@ -15,13 +15,23 @@ from atim.schedules.program import item_bytes
 from atim.schedules.shapes import VECTOR_ROW
 from atim.schedules.sketch import Sketch
 from atim.schedules.space import design_space
-from atim.target import Target
+from atim.target import MULTIPLY_LIBRARY, Target
 from atim.workloads import Workload
 
-__all__ = ["BLOCK_BYTES", "TASKLETS", "prim_of", "prim_pieces", "prim_style"]
+__all__ = [
+    "BLOCK_BYTES",
+    "PRIM_DPUS",
+    "TASKLETS",
+    "prim_choices",
+    "prim_of",
+    "prim_pieces",
+    "prim_style",
+]
 
 TASKLETS = 16
 BLOCK_BYTES = 1024
+# ATiM's evaluation takes the best of these for PrIM (prim_autotune.py of its artefact)
+PRIM_DPUS = (256, 512, 1024, 2048)
 
 
 def prim_style(
@@ -43,6 +53,20 @@ def prim_of(
         if not sketch.split_reduction or len(sketches) == 1:
             return sketch, _decide(sketch, target, _within(target, dpus))
     raise UnsupportedError(f"{sketches[0].program.block}: no schedule in the style of PrIM")
+
+
+def prim_choices(
+    sketches: Sequence[Sketch], target: Target
+) -> list[tuple[int, Sketch, dict[str, int]]]:
+    """(DPUs, sketch, decisions) for each number of DPUs that ATiM's evaluation tries, without
+    those that use no more DPUs than an earlier one; all DPUs of a target that has fewer."""
+    tried = [dpus for dpus in PRIM_DPUS if dpus <= target.dpus] or [target.dpus]
+    choices: list[tuple[int, Sketch, dict[str, int]]] = []
+    for dpus in tried:
+        sketch, decisions = prim_of(sketches, target, dpus)
+        if all(decisions != earlier for _, _, earlier in choices):
+            choices.append((dpus, sketch, decisions))
+    return choices
 
 
 def prim_pieces(
@@ -85,7 +109,7 @@ def _decide(sketch: Sketch, target: Target, dpus: int) -> dict[str, int]:
     decisions["tasklets"] = min(TASKLETS, target.tasklets)
     widest = max(item_bytes(o.dtype) for o in program.inputs)
     decisions["tile"] = max(BLOCK_BYTES // widest, 1)
-    fixed = {"even": 0, "cyclic": 1, "vector": VECTOR_ROW}
+    fixed = {"even": 0, "cyclic": 1, "vector": VECTOR_ROW, "multiply": MULTIPLY_LIBRARY}
     if sketch.name == "reduce":
         fixed["pieces"] = dpus
     return decisions | {name: value for name, value in fixed.items() if name in decisions}

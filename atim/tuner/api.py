@@ -84,7 +84,7 @@ def tune(
             display,
             workers=workers or (REMOTE_WORKERS if fleet else 2),
             limits=limits,
-            baseline=plan.baseline(),
+            baselines=plan.baselines(),
             fleet=fleet,
         )
         run = run_of(plan, folder, result)

@@ -90,14 +90,14 @@ def tune_records(
     *,
     workers: int = 2,
     limits: Limits | None = None,
-    baseline: Baseline | None = None,
+    baselines: Sequence[Baseline] = (),
     fleet: Fleet | None = None,
 ) -> Result:
     """Run the search of an entry to its end, going on from what the database holds."""
     limits = limits or Limits()
     threads = 0 if fleet else workers
     with start_pool(job, workers, limits, display, fleet) as pool:
-        loop = Loop(pool, search, database, display, entry, limits, threads, baseline)
+        loop = Loop(pool, search, database, display, entry, limits, threads, baselines)
         total = search.total()
         if total < search.options.trials:
             plural = "" if total == 1 else "s"
@@ -128,7 +128,7 @@ class Loop:
         entry: Entry,
         limits: Limits,
         threads: int,
-        baseline: Baseline | None = None,
+        baselines: Sequence[Baseline] = (),
         problem: int = 0,
     ) -> None:
         self.search = search
@@ -145,7 +145,7 @@ class Loop:
         self.facts: dict[str, object] = dict(stored.facts)
         self.records = database.records(self._run)
         self._verified = stored.winner
-        self._baseline = None if "baseline" in self.facts else baseline
+        self._baselines = () if "baseline" in self.facts else tuple(baselines)
 
     def round(self) -> bool:
         """Measure the next round; False when the search is over, and `ended` says why."""
@@ -232,27 +232,27 @@ class Loop:
         return fresh
 
     def _measure(self, pending: Sequence[Record]) -> None:
-        """Measure some candidates; the baseline comes along the first time."""
+        """Measure some candidates; the baselines come along the first time."""
         known = self._measured_before(pending)
         digests = tuple(known)
         tasks = [Task(r.sketch, r.decisions, known=digests, problem=self._problem) for r in pending]
-        baseline, self._baseline = self._baseline, None
-        if baseline is not None:
-            tasks.append(replace(baseline.task, problem=self._problem))
+        baselines, self._baselines = self._baselines, ()
+        tasks += [replace(baseline.task, problem=self._problem) for baseline in baselines]
+        by_hand: dict[str, Measurement] = {}
         with closing(self._pool.run(tasks)) as replies:
             for index, reply in replies:
                 measured = _measurement(reply)
                 if measured.reason == "disk":
                     raise AtimError(f"{measured.message}: make room and run the same again")
                 if index >= len(pending):
-                    assert baseline is not None
-                    self._note_baseline(baseline.name, measured)
+                    by_hand[baselines[index - len(pending)].name] = measured
                     continue
                 record = _recorded(pending[index], measured, reply.wall_s)
                 if measured.status == "same":
                     record = _reused(record, known[measured.digest])
                 self._finish(record, measured.trace)
                 self._display.trial(self.name, record)
+        self._note_baseline({b.name: by_hand[b.name] for b in baselines})
         if pending:
             self._display.round_over(self.name, pending[0].round)
 
@@ -268,13 +268,17 @@ class Loop:
             if r.digest and r.round < now and (r.status == "ok" or r.reason in REPEATABLE)
         }
 
-    def _note_baseline(self, name: str, measured: Measurement) -> None:
-        """The hand schedule is a fact of the run, not a trial."""
-        if measured.timing is None:
-            self._display.say(f"{name}: {measured.reason}: {measured.message}")
-            return
-        self.facts["baseline"] = {"name": name, "timing": list(measured.timing)}
-        self._database.note(self._run, self.facts)
+    def _note_baseline(self, measured: Mapping[str, Measurement]) -> None:
+        """The fastest hand schedule is a fact of the run, not a trial."""
+        best: tuple[str, list[float]] | None = None
+        for name, m in measured.items():
+            if m.timing is None:
+                self._display.say(f"{name}: {m.reason}: {m.message}")
+            elif best is None or sum(m.timing) < sum(best[1]):
+                best = name, list(m.timing)
+        if best is not None:
+            self.facts["baseline"] = {"name": best[0], "timing": best[1]}
+            self._database.note(self._run, self.facts)
 
     def _finish(self, record: Record, trace: str | None) -> None:
         self._database.finish(self._run, record, trace)

@@ -13,7 +13,7 @@ from tvm import te, tirx
 
 from atim.errors import ScheduleError, UnsupportedError, UsageError
 from atim.schedules import Sketch
-from atim.schedules.manual import prim_of
+from atim.schedules.manual import prim_choices
 from atim.schedules.verify import check, explain
 from atim.target import Target
 from atim.tuner.baselines import make
@@ -77,15 +77,18 @@ class Plan:
         label = f"{self.key.workload} {self.target.dpus} DPUs"
         return samples_of(self.search.space, label, history)
 
-    def baseline(self) -> Baseline | None:
-        """The hand schedule, where the program has one that is legal on the target."""
+    def baselines(self) -> tuple[Baseline, ...]:
+        """The hand schedule on several numbers of DPUs, where the program has one and it is legal;
+        the fastest counts."""
         try:
-            sketch, decisions = prim_of(self.sketches, self.target)
+            choices = prim_choices(self.sketches, self.target)
         except UnsupportedError:
-            return None
-        if explain(sketch, decisions, self.target) is not None:
-            return None
-        return Baseline("PrIM-style", Task(sketch.name, decisions))
+            return ()
+        return tuple(
+            Baseline(f"PrIM-style, {dpus} DPUs", Task(sketch.name, decisions))
+            for dpus, sketch, decisions in choices
+            if explain(sketch, decisions, self.target) is None
+        )
 
     def nothing_legal(self) -> ScheduleError:
         """The error for a space without candidates: what the smallest one lacks."""

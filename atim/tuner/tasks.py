@@ -101,7 +101,7 @@ def tune_tasks(
             loops = [
                 Loop(
                     *(pool, plan.search, database, display, plan.entry, limits, threads),
-                    plan.baseline(),
+                    plan.baselines(),
                     n,
                 )
                 for n, plan in enumerate(unique)

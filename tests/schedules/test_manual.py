@@ -7,7 +7,8 @@ import pytest
 import serial
 
 from atim.errors import UsageError
-from atim.schedules.manual import prim_pieces, prim_style
+from atim.schedules import design_space
+from atim.schedules.manual import prim_choices, prim_pieces, prim_style
 from atim.schedules.verify import explain
 from atim.target import Target
 from atim.workloads import WORKLOADS, get
@@ -72,3 +73,14 @@ def test_bad_use() -> None:
         prim_pieces(get("mtv"), Target(dpus=2048), 3)
     with pytest.raises(UsageError, match="DPUs: 100 requested, limit 64"):
         prim_style(get("mtv"), TARGET, dpus=100)
+
+
+def test_choices_are_those_of_the_evaluation() -> None:
+    target = Target(dpus=2048)
+    sketches = design_space(get("mtv", (4096, 4096)).func, target, ("A",))
+    assert [dpus for dpus, _, _ in prim_choices(sketches, target)] == [256, 512, 1024, 2048]
+    few = design_space(get("mtv", (300, 64)).func, target, ("A",))
+    # more DPUs than rows change nothing
+    assert [dpus for dpus, _, _ in prim_choices(few, target)] == [256, 512]
+    small = Target(dpus=64)
+    assert [dpus for dpus, _, _ in prim_choices(few, small)] == [64]

@@ -25,7 +25,7 @@ KEY = RunKey("toy", "hash", "toy target", "total", 0, "1")
 HERE = str(Path(__file__).parent)
 
 
-def tune(folder, job=None, *, trials=24, workers=2, key=KEY, progress=False, baseline=None):
+def tune(folder, job=None, *, trials=24, workers=2, key=KEY, progress=False, baselines=()):
     options = Options(trials=trials, batch=6)
     mode = "text" if progress else "quiet"
     with Database(folder, write=True) as database, Display(mode) as display:
@@ -36,7 +36,7 @@ def tune(folder, job=None, *, trials=24, workers=2, key=KEY, progress=False, bas
             database,
             display,
             workers=workers,
-            baseline=baseline,
+            baselines=baselines,
         )
 
 
@@ -136,9 +136,11 @@ def test_a_broken_tool_ends_the_run_with_its_message(tmp_path):
         assert len(database.records(1)) == 6
 
 
-def test_the_baseline_is_a_fact_and_not_a_trial(tmp_path):
+def test_the_fastest_baseline_is_a_fact_and_not_a_trial(tmp_path):
     task = Task("rows", {"dpus": 1024, "tasklets": 16, "tile": 256, "unroll": 1})
-    result = tune(tmp_path, baseline=Baseline("by hand", task))
+    slow = Task("rows", {"dpus": 1, "tasklets": 1, "tile": 256, "unroll": 1})
+    baselines = [Baseline("slow", slow), Baseline("by hand", task), Baseline("again", task)]
+    result = tune(tmp_path, baselines=baselines)
     assert len(result.records) == 24
     assert result.facts["baseline"]["name"] == "by hand"
     assert len(result.facts["baseline"]["timing"]) == 4

@@ -58,7 +58,7 @@ def test_wrong_arrays_are_refused(run):
 def test_the_report_names_what_matters(run):
     text = run.report()
     assert text.startswith("y 24 int32 on upmem-v1a, 8 DPUs, 4 tasklets")
-    assert "PrIM-style: " in text
+    assert "PrIM-style, " in text
     assert "x as fast as PrIM-style" in text
     assert "6 trials: 6 valid" in text
 
