@@ -71,7 +71,7 @@ def readings(shipped: Shipped, sketches: Sequence[Sketch]) -> list[Task]:
         name = "rows_split" if shipped.splits[0][0] == "T2" else "rows"
         found = _rows(shipped, by_name[name])
     sketch = by_name[name]
-    neutral = {"even": 1, "host_threads": 1, "tasklets_outer": 1, "cyclic": 0}
+    neutral = {"even": 1, "host_threads": 1, "tasklets_outer": 1, "cyclic": 0, "multiply": 0}
     whole = []
     for decisions in found:
         filled = {n: (neutral | decisions)[n] for n in sketch.names}

@@ -27,7 +27,13 @@ from atim.schedules.shapes import (
     sizes_of,
 )
 from atim.schedules.sketch import Sketch
-from atim.target import SCOPE_REGISTERS, SCOPE_SHARED, SCOPE_TASKLET
+from atim.target import (
+    ANNOTATE_MULTIPLY,
+    MULTIPLY_LIBRARY,
+    SCOPE_REGISTERS,
+    SCOPE_SHARED,
+    SCOPE_TASKLET,
+)
 
 __all__ = ["apply"]
 
@@ -84,7 +90,7 @@ def _rows(s: Schedule, sketch: Sketch, sizes: Sizes, decisions: Mapping[str, int
     loops = dict(enumerate(s.get_loops(block)))
     _, reduction = _split_reduction(s, sketch, sizes, loops)
     spatial = {axis: loops[axis] for axis in sketch.program.spatial}
-    _kernel(s, sketch, sizes, decisions["vector"], block, [], spatial, reduction)
+    _kernel(s, sketch, sizes, decisions, block, [], spatial, reduction)
 
 
 def _rows_split(s: Schedule, sketch: Sketch, sizes: Sizes, decisions: Mapping[str, int]) -> None:
@@ -99,7 +105,7 @@ def _rows_split(s: Schedule, sketch: Sketch, sizes: Sizes, decisions: Mapping[st
     named = {_name(s, loop): loop for loop in s.get_loops(block)}
     spatial = {axis: named[name] for axis, name in spatial_names.items()}
     reduction = [named[name] for name in reduction_names]
-    _kernel(s, sketch, sizes, decisions["vector"], block, [named[piece_name]], spatial, reduction)
+    _kernel(s, sketch, sizes, decisions, block, [named[piece_name]], spatial, reduction)
     _host_finish(s, sketch, final, sizes)
 
 
@@ -107,7 +113,7 @@ def _kernel(
     s: Schedule,
     sketch: Sketch,
     sizes: Sizes,
-    place: int,
+    decisions: Mapping[str, int],
     block: Block,
     pieces: list[Loop],
     spatial: dict[int, Loop],
@@ -119,7 +125,7 @@ def _kernel(
     tasklet, tiles lie outside of the row groups and the sums wait in WRAM, as do those of a wide
     block of rows, whose loop runs innermost along contiguous memory.
     """
-    row, tile = sketch.roles.row, sketch.roles.tile
+    row, tile, place = sketch.roles.row, sketch.roles.tile, decisions["vector"]
     grid, inner = _split_grid(s, sketch, sizes, spatial)
     grid = [*pieces, *grid]
     groups = sizes.task[row] // sizes.block
@@ -149,6 +155,7 @@ def _kernel(
             s.compute_at(read, task)
         else:
             s.compute_at(read, group if held and operand.uses(row) else step)
+    s.annotate(block, ANNOTATE_MULTIPLY, decisions.get("multiply", MULTIPLY_LIBRARY))
     s.decompose_reduction(block, serial[0] if serial else step)
     for loop in body[1:] if not wide else [copy]:
         s.unroll(loop)
@@ -213,6 +220,7 @@ def _reduce(s: Schedule, sketch: Sketch, sizes: Sizes, decisions: Mapping[str, i
         s.compute_at(_cache_read(s, block, index, SCOPE_TASKLET), step)
     s.reverse_compute_at(s.cache_write(block, 0, SCOPE_REGISTERS), list(spatial.values())[-1])
     s.reverse_compute_at(s.cache_write(partial, 0, SCOPE_SHARED), grid[-1])
+    s.annotate(block, ANNOTATE_MULTIPLY, decisions.get("multiply", MULTIPLY_LIBRARY))
     s.decompose_reduction(block, serial[0] if serial else step)
     s.unroll(copy)
     if sizes.tasklets > 1:

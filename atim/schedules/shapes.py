@@ -17,7 +17,7 @@ from math import gcd, lcm
 import numpy as np
 
 from atim.schedules.sketch import Column, Columns, Sketch
-from atim.target import DMA_ALIGN_BYTES, DMA_MAX_BYTES
+from atim.target import DMA_ALIGN_BYTES, DMA_MAX_BYTES, MULTIPLY_FLOAT
 
 __all__ = [
     "REGISTER_ROWS",
@@ -43,7 +43,7 @@ VECTOR_ROW, VECTOR_BLOCK, VECTOR_RESIDENT = 0, 1, 2
 REGISTER_ROWS = 8
 
 # decisions that may be 0, with their largest value
-SWITCHES = {"vector": VECTOR_RESIDENT, "even": 1, "cyclic": 1}
+SWITCHES = {"vector": VECTOR_RESIDENT, "even": 1, "cyclic": 1, "multiply": MULTIPLY_FLOAT}
 
 
 @dataclass(slots=True)

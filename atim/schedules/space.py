@@ -7,6 +7,7 @@ from math import gcd
 from tvm import tirx
 
 from atim.errors import UnsupportedError, UsageError
+from atim.products import block_forms
 from atim.schedules.program import Operand, Program, analyse
 from atim.schedules.sketch import Decision, Roles, Sketch
 from atim.target import DMA_ALIGN_BYTES, Target
@@ -121,6 +122,7 @@ def _reduce(program: Program, target: Target, resident: tuple[str, ...]) -> Sket
         Decision("unroll", UNROLLS),
         Decision("cyclic", (0, 1)),
         Decision("even", (1,)),
+        *_multiply_decision(program),
         Decision("host_threads", HOST_THREADS),
     )
     return Sketch("reduce", program, roles, decisions, True, target, resident)
@@ -136,7 +138,14 @@ def _row_decisions(program: Program, roles: Roles, target: Target) -> tuple[Deci
         Decision("vector", (0, 1, 2) if vectors else (0,)),
         Decision("unroll", UNROLLS),
         Decision("even", (1,)),
+        *_multiply_decision(program),
     )
+
+
+def _multiply_decision(program: Program) -> tuple[Decision, ...]:
+    """How products are summed up: nothing where the block sums up something else."""
+    forms = block_forms(program.func, program.block)
+    return (Decision("multiply", forms),) if forms else ()
 
 
 def _tasklet_decisions(roles: Roles, target: Target) -> tuple[Decision, ...]:

@@ -7,6 +7,7 @@ for integer multiply); they only need to rank candidates, the simulator decides.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from atim.schedules.memory import Copy, copies_of
+from atim.schedules.products import ProductCosts, product_costs
 from atim.schedules.program import Operand
 from atim.schedules.shapes import REGISTER_ROWS, Shape, shape_of
 from atim.schedules.sketch import Column, Sketch
@@ -114,7 +116,8 @@ def terms_of(sketch: Sketch, matrix: Column) -> dict[str, Floats]:
     found: dict[str, Column | Floats] = {}
     found |= _layout(sketch, shape)
     found |= _memory(sketch, shape, copies)
-    found |= _compute(sketch, shape, copies, found["work"])
+    costs = product_costs(sketch, shape, columns)
+    found |= _compute(sketch, shape, copies, found["work"], costs)
     found |= _transfers(sketch, shape, copies, found["dpus"])
     found |= _cycles(sketch, shape, found)
     return {term.name: np.asarray(found[term.name], dtype=np.float64) for term in TERMS}
@@ -172,7 +175,11 @@ def _memory(sketch: Sketch, shape: Shape, copies: list[Copy]) -> dict[str, Colum
 
 
 def _compute(
-    sketch: Sketch, shape: Shape, copies: list[Copy], work: Column | Floats
+    sketch: Sketch,
+    shape: Shape,
+    copies: list[Copy],
+    work: Column | Floats,
+    costs: ProductCosts | None,
 ) -> dict[str, Column | Floats]:
     """Instructions of the busiest tasklet and words of code."""
     program, row = sketch.program, sketch.roles.row
@@ -181,7 +188,10 @@ def _compute(
     once = [_access_slots(o) for o in program.inputs if not o.uses(row)]
     wide = shape.block > REGISTER_ROWS
     lanes = np.where(wide, shape.unroll, shape.unroll * shape.block)
-    body = arithmetic + sum(each) + sum(once) / shape.block + _SLOTS_PER_LOOP / lanes
+    body = arithmetic + sum(each) + sum(once) / shape.block
+    if costs is not None:
+        body = np.where(costs.known, costs.body + _beside_products(sketch, _slots), body)
+    body = body + _SLOTS_PER_LOOP / lanes
     sums = _access_slots(program.output)
     body = body + (np.where(wide, 2 * sums, 0) if program.reduction else sums)
     dmas = sum((c.dmas for c in copies), np.zeros_like(lanes))
@@ -190,8 +200,14 @@ def _compute(
     around = _SLOTS_PROLOGUE + _SLOTS_PER_DMA * dmas + _SLOTS_PER_STEP * steps
     around = around + _SLOTS_PER_GROUP * groups * bool(program.reduction)
     around = around + _results_slots(sketch, shape)
+    if costs is not None:
+        around = around + costs.tile * steps * np.minimum(shape.block, REGISTER_ROWS)
     code = sum(n * _words(op, dtype) for op, dtype, n in program.operations)
     words = code + sum(each) + sums + sum(once) / shape.block
+    if costs is not None:
+        again = costs.redo * shape.block / lanes
+        own = costs.code + again + _beside_products(sketch, _words)
+        words = np.where(costs.known, own, words)
     library = any(_slots(op, dtype) > _LIBRARY_SLOTS for op, dtype, _ in program.operations)
     base = _BASE_WORDS + _LIBRARY_WORDS * library + _COPY_WORDS * len(copies)
     return {
@@ -199,6 +215,16 @@ def _compute(
         "instructions": body * work + around,
         "iram_words": base + lanes * words,
     }
+
+
+def _beside_products(sketch: Sketch, cost: Callable[[str, str], int]) -> int:
+    """Of what the body does besides multiplying, adding to the sum and widening bytes."""
+    narrow = all(o.item_bytes < 4 for o in sketch.program.inputs)
+    total = 0
+    for op, dtype, n in sketch.program.operations:
+        own = n if op == "cast" and narrow else op in ("mul", "add")
+        total += (n - own) * cost(op, dtype)
+    return total
 
 
 def _results_slots(sketch: Sketch, shape: Shape) -> Column | Floats:

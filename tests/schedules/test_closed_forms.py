@@ -97,7 +97,7 @@ def test_terms_of_a_known_schedule() -> None:
     """MTV 4096x4096, 64 x 32 DPUs of 64 rows x 128 columns, 16 tasklets of 4 rows, x resident."""
     (sketch,) = [s for s in sketches("mtv", (4096, 4096)) if s.split_reduction]
     decisions = {"dpus_i": 64, "pieces": 32, "tasklets": 16, "row_block": 4, "tile": 64}
-    decisions |= {"vector": 2, "unroll": 4, "even": 1, "host_threads": 4}
+    decisions |= {"vector": 2, "unroll": 4, "even": 1, "host_threads": 4, "multiply": 0}
     terms = {k: v[0] for k, v in sketch.terms(sketch.vector(decisions)).items()}
     expected = {
         "dpus": 2048,
@@ -182,7 +182,7 @@ LIMITS = [
 def test_rejections_name_limit_and_value(change: dict[str, int], message: str) -> None:
     (sketch,) = [s for s in sketches("mtv", (4096, 4096)) if s.split_reduction]
     decisions = {"dpus_i": 64, "pieces": 32, "tasklets": 16, "row_block": 4, "tile": 64}
-    decisions |= {"vector": 2, "unroll": 4, "even": 1, "host_threads": 4}
+    decisions |= {"vector": 2, "unroll": 4, "even": 1, "host_threads": 4, "multiply": 0}
     assert explain(sketch, decisions, TARGET) is None
     assert explain(sketch, decisions | change, TARGET) == message
     legal, reason, _ = check(sketch, sketch.vector(decisions | change), TARGET)
@@ -193,7 +193,7 @@ def test_rejections_name_limit_and_value(change: dict[str, int], message: str) -
 def test_unrolled_code_beyond_the_instruction_memory_is_rejected() -> None:
     (sketch,) = [s for s in sketches("mtv", (4096, 4096)) if s.split_reduction]
     decisions = {"dpus_i": 64, "pieces": 32, "tasklets": 2, "row_block": 8, "tile": 128}
-    decisions |= {"vector": 2, "unroll": 128, "even": 1, "host_threads": 4}
+    decisions |= {"vector": 2, "unroll": 128, "even": 1, "host_threads": 4, "multiply": 0}
     message = explain(sketch, decisions, TARGET)
     assert message is not None
     assert message.startswith("IRAM: ")

@@ -40,7 +40,7 @@ def draw(sketch: Sketch, rng: np.random.Generator) -> dict[str, int]:
     return decisions | {"even": int(rng.integers(2))}
 
 
-ROWS = {"tasklets": 5, "row_block": 2, "tile": 12, "unroll": 4}
+ROWS = {"tasklets": 5, "row_block": 2, "tile": 12, "unroll": 4, "multiply": 0}
 
 
 @pytest.mark.parametrize("even", [0, 1])
