@@ -12,17 +12,18 @@ rewrite    moved nests become launches                       rewrite.py, module.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from atim.errors import UsageError
 from atim.offload.check import check_import
 from atim.offload.host import host_target
-from atim.offload.importer import Imported, Place, import_model
+from atim.offload.importer import Imported, Place, as_array, import_model
 from atim.offload.launches import Launch, launches_of
 from atim.offload.lowering import lower
 from atim.offload.module import Offloaded, kernel_of
@@ -34,6 +35,8 @@ from atim.offload.rewrite import build, rewrite
 from atim.target import Target
 
 __all__ = ["Prepared", "Result", "offload", "place", "prepare"]
+
+Array = NDArray[Any]
 
 # Closed forms are up to so many times too high (int8): what is slower is not simulated.
 DOUBT = 6.0
@@ -48,10 +51,23 @@ class Prepared:
     imported: Imported
     graph: Graph
     launches: tuple[Launch, ...]
+    values: Mapping[str, Array] = field(repr=False)  # what launches read, on the example inputs
 
     @property
     def inputs(self) -> int:
         return len(self.imported.examples)
+
+    def arrays(self, launch: Launch) -> dict[str, Array]:
+        """The tensors of a launch: its weights, and its other operands on the example inputs."""
+        return {o.tensor: o.gather([self._array(v) for v in o.values]) for o in launch.operands}
+
+    def _array(self, name: str) -> Array:
+        position = self.graph.values[name].position
+        if position < 0:
+            return self.values[name]
+        if position < self.inputs:
+            return self.imported.examples[position]
+        return as_array(self.imported.parameters[position - self.inputs])
 
 
 @dataclass(frozen=True)
@@ -82,12 +98,17 @@ def prepare(model: Any, examples: Sequence[Any], dynamic_shapes: Any | None = No
     imported = import_model(model, examples, dynamic_shapes=dynamic_shapes)
     lowered = lower(imported)
     graph = read_graph(lowered.module)
+    launches = launches_of(graph)
+    wanted = {v: None for x in launches for o in x.operands for v in o.values}
+    also = [name for name in wanted if graph.values[name].position < 0]
     # any host file will do for a run without launches
-    module = rewrite(lowered.module, graph, (), HostFile.load("papers"))
+    module = rewrite(lowered.module, graph, (), HostFile.load("papers"), also)
     host_only = Offloaded(build(module, host_target()), lowered.parameters, ())
-    outputs = host_only(*imported.examples)
-    check_import(imported, outputs if isinstance(outputs, tuple) else (outputs,))
-    return Prepared(lowered, graph, launches_of(graph))
+    found = host_only(*imported.examples)
+    outputs = list(found if isinstance(found, tuple) else (found,))
+    count = len(outputs) - len(also)
+    check_import(imported, outputs[:count])
+    return Prepared(lowered, graph, launches, dict(zip(also, outputs[count:], strict=True)))
 
 
 def place(
@@ -111,7 +132,7 @@ def place(
         for number, launch in enumerate(launches):
             price = prices[number]
             if isinstance(price, Price) and price.total < doubt * problem.host_s(launch.members):
-                prices[number] = book.price(launch, step)
+                prices[number] = book.price(launch, step, prepared.arrays(launch))
         problem = replace(problem, prices=tuple(prices))
     return problem
 
@@ -124,9 +145,7 @@ def finish(prepared: Prepared, problem: Problem, placement: Placement) -> Offloa
     for number, launch in zip(placement.chosen, chosen, strict=True):
         price = problem.prices[number]
         assert isinstance(price, Price)
-        kernels.append(
-            kernel_of(launch, price, prepared.graph, problem.target, prepared.inputs)
-        )
+        kernels.append(kernel_of(launch, price, prepared.graph, problem.target, prepared.inputs))
     return Offloaded(build(module, host_target()), prepared.imported.parameters, kernels)
 
 
@@ -166,14 +185,10 @@ def offload(
     folder = Path(work_dir)
     profile = _profile(prepared.graph, host, folder)
     book = PriceBook(target, folder, trials=trials)
-    problem = place(
-        prepared, profile, book, method=method, layers=layers, switch_s=switch_s
-    )
+    problem = place(prepared, profile, book, method=method, layers=layers, switch_s=switch_s)
     placements = {name: problem.place(name) for name in STRATEGIES}
     module = finish(prepared, problem, placements[strategy])
-    return Result(
-        module, problem, placements[strategy], placements, prepared.imported.fallbacks
-    )
+    return Result(module, problem, placements[strategy], placements, prepared.imported.fallbacks)
 
 
 def _profile(graph: Graph, host: str | Path | HostFile | None, folder: Path) -> HostFile:

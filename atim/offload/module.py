@@ -183,9 +183,7 @@ def _kernel(facts: dict[str, Any]) -> Kernel:
     )
     sources = tuple(tuple(positions) for positions in facts["sources"])
     target = Target(**facts["target"])
-    return Kernel(
-        facts["program"], target, facts["sketch"], facts["decisions"], operands, sources
-    )
+    return Kernel(facts["program"], target, facts["sketch"], facts["decisions"], operands, sources)
 
 
 _running: list[Offloaded] = []  # the modules being called, innermost last

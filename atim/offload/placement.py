@@ -145,9 +145,7 @@ class Problem:
             return f"{refusal}: kept"
         if not enough:
             least = least_launch_s(self.target)
-            return (
-                f"host {_ms(cost.seconds)} ms, a launch takes {_ms(least)} ms at least: kept"
-            )
+            return f"host {_ms(cost.seconds)} ms, a launch takes {_ms(least)} ms at least: kept"
         place = next(p for p, x in enumerate(self.launches) if x.members == (nest.index,))
         price = self.prices[place]
         if isinstance(price, str):

@@ -12,12 +12,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import atim.tuner
 from atim.errors import AtimError, RecordError, ScheduleError, UnsupportedError
@@ -27,11 +28,13 @@ from atim.schedules.verify import check
 from atim.target import Target
 from atim.tuner.features import describe, estimate
 from atim.tuner.measure import Problem, run_task
-from atim.tuner.proposals import Space
+from atim.tuner.proposals import Matrix, Space
 from atim.tuner.trial import Task
 from atim.tuner.version import software_version
 
 __all__ = ["METHODS", "Price", "PriceBook"]
+
+Array = NDArray[Any]
 
 METHODS = ("estimate", "simulate", "tune")
 DRAWN = 1024  # candidates a sketch, of each generation
@@ -67,8 +70,7 @@ class Price:
 class PriceBook:
     """Prices for one target, found once.
 
-    hypothetical: name of a what-if core whose programs can't be checked on real timing; it only
-    marks the prices' keys. trials: of `tune`. Raises RecordError when the folder can't be used.
+    trials: of `tune`; workers: its processes. Raises RecordError when the folder can't be used.
     """
 
     target: Target
@@ -91,15 +93,23 @@ class PriceBook:
     def file(self) -> Path:
         return self.folder / "prices.json"
 
-    def price(self, launch: Launch, method: str) -> Price | str:
-        """The price, or why DPUs can't run it (no legal schedule, wrong numbers, ...)."""
+    def price(
+        self, launch: Launch, method: str, arrays: Mapping[str, Array] | None = None
+    ) -> Price | str:
+        """The price, or why DPUs can't run it (no legal schedule, wrong numbers, ...).
+
+        arrays: the launch's tensors, on which kernels run: how long integers take to multiply
+        depends on their size and sign. None are those that `tune` uses, 0 to 49.
+        """
         machine = f"{self.target} {software_version()}"
         how = f"{method} {self.trials}" if method == "tune" else method
         text = f"{launch.key}\n{machine}\n{how}"
+        if arrays is not None and method != "estimate":
+            text += "\n" + " ".join(data_class(a) for a in arrays.values())
         key = hashlib.sha256(text.encode()).hexdigest()[:24]
         if key not in self._known:
             try:
-                found: dict[str, Any] = asdict(self._find(launch, method))
+                found: dict[str, Any] = asdict(self._find(launch, method, arrays))
             except AtimError as error:
                 found = {"refused": str(error)}
             self._known[key] = found
@@ -115,18 +125,20 @@ class PriceBook:
         except OSError as error:
             raise RecordError(f"{self.file} can't be written: {error.strerror}") from error
 
-    def _find(self, launch: Launch, method: str) -> Price:
+    def _find(self, launch: Launch, method: str, arrays: Mapping[str, Array] | None) -> Price:
         problem = Problem.of(launch.func, self.target, launch.resident)
         ranked = best_estimates(problem.sketches(), self.target)
         if method == "estimate":
             sketch, decisions = ranked[0]
             return _price(sketch, decisions, None, "estimated")
-        if method == "simulate":
-            return _simulated(problem, ranked[:SIMULATED])
-        return self._tuned(launch, _simulated(problem, ranked[:SIMULATED]))
+        arrays = problem.inputs() if arrays is None else arrays
+        candidates = _worth_simulating(ranked, arrays)
+        if method == "tune":
+            candidates.append(self._tuned(launch))
+        return _simulated(problem, candidates, arrays, "tuned" if method == "tune" else "simulated")
 
-    def _tuned(self, launch: Launch, simulated: Price) -> Price:
-        """The better of a tuning run and of what the closed forms led to."""
+    def _tuned(self, launch: Launch) -> tuple[Sketch, dict[str, int]]:
+        """The winner of a tuning run."""
         name = hashlib.sha256(launch.key.encode()).hexdigest()[:16]
         run = atim.tuner.tune(
             launch.func,
@@ -137,11 +149,7 @@ class PriceBook:
             workers=self.workers,
             progress=self.progress,
         )
-        best = run.best
-        timing = best.timing
-        phases = (timing.h2d, timing.kernel, timing.d2h, timing.host)
-        tuned = _price(best.sketch, best.record.decisions, phases, "tuned")
-        return min(tuned, simulated, key=lambda price: price.total)
+        return run.best.sketch, dict(run.best.record.decisions)
 
 
 def best_estimates(sketches: list[Sketch], target: Target) -> list[tuple[Sketch, dict[str, int]]]:
@@ -157,14 +165,50 @@ def best_estimates(sketches: list[Sketch], target: Target) -> list[tuple[Sketch,
             children.append(space.cross(rng, np.repeat(parents, 4, axis=0)))
             pool = space.legal(number, np.concatenate([parents, *children]))
         if len(pool):
-            scores = space.describe(number, pool)[1]
-            for row in np.argsort(scores)[:SIMULATED]:
-                decisions = dict(zip(sketch.names, pool[row].tolist(), strict=True))
-                ranked.append((float(scores[row]), number, decisions))
+            for form, rows in _by_product(space, number, pool):
+                scores = space.describe(number, rows)[1]
+                for row in np.argsort(scores)[: 1 if form else SIMULATED]:
+                    decisions = dict(zip(sketch.names, rows[row].tolist(), strict=True))
+                    ranked.append((float(scores[row]), number, decisions))
     if not ranked:
         raise ScheduleError(f"no legal schedule on {target.dpus} DPUs")
     ranked.sort(key=lambda item: item[:2])
     return [(sketches[number], decisions) for _, number, decisions in ranked]
+
+
+def _by_product(space: Space, number: int, pool: Matrix) -> Iterator[tuple[bool, Matrix]]:
+    """The pool, and then the best of it with each other form of product (True)."""
+    yield False, pool
+    sketch = space.sketches[number]
+    names = [d.name for d in sketch.decisions]
+    if "multiply" not in names:
+        return
+    column = names.index("multiply")
+    parents = pool[np.argsort(space.describe(number, pool)[1])[:KEPT]]
+    for value in sketch.decisions[column].values:
+        changed = parents.copy()
+        changed[:, column] = value
+        changed = space.legal(number, changed)
+        if len(changed):
+            yield True, changed
+
+
+def _worth_simulating(
+    ranked: list[tuple[Sketch, dict[str, int]]], arrays: Mapping[str, Array]
+) -> list[tuple[Sketch, dict[str, int]]]:
+    """The best few; for integers that need more than a byte, the best of each form of product:
+    closed forms are those of small numbers."""
+    small = all(
+        int(a.min(initial=0)) >= 0 and int(a.max(initial=0)) < 256
+        for a in arrays.values()
+        if a.dtype.kind in "iu" and a.dtype.itemsize > 1
+    )
+    if small:
+        return ranked[:SIMULATED]
+    best: dict[int, tuple[Sketch, dict[str, int]]] = {}
+    for sketch, decisions in ranked:
+        best.setdefault(decisions.get("multiply", 0), (sketch, decisions))
+    return list(best.values())
 
 
 def _price(
@@ -190,16 +234,32 @@ def _price(
     )
 
 
-def _simulated(problem: Problem, ranked: list[tuple[Sketch, dict[str, int]]]) -> Price:
+def data_class(array: Array) -> str:
+    """What a kernel's time may depend on: the typical bits of integers, and whether any is
+    negative; nothing of floats."""
+    if array.dtype.kind not in "iu":
+        return str(array.dtype)
+    sample = array.reshape(-1)[:: max(array.size // 65536, 1)].astype(np.int64)
+    bits = np.log2(np.abs(sample) + 1.0)
+    sign = "signed" if bool((sample < 0).any()) else "unsigned"
+    return f"{array.dtype} {sign} {float(bits.mean()):.0f}/{float(bits.max(initial=0.0)):.0f} bits"
+
+
+def _simulated(
+    problem: Problem,
+    ranked: list[tuple[Sketch, dict[str, int]]],
+    arrays: Mapping[str, Array],
+    how: str,
+) -> Price:
     """The fastest of some candidates whose simulated DPUs computed what NumPy does."""
-    func, arrays = problem.func(), problem.inputs()
+    func = problem.func()
     prices, failures = [], []
     for sketch, decisions in ranked:
         measured = run_task(func, sketch, Task(sketch.name, decisions), arrays)
         if measured.timing is None:
             failures.append(f"{measured.reason}: {measured.message}")
         else:
-            prices.append(_price(sketch, decisions, measured.timing, "simulated"))
+            prices.append(_price(sketch, decisions, measured.timing, how))
     if not prices:
         raise UnsupportedError(failures[0])
     return min(prices, key=lambda price: price.total)

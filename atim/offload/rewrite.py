@@ -24,9 +24,18 @@ __all__ = ["PIM_LAUNCH", "rewrite"]
 PIM_LAUNCH = "atim.pim_launch"
 
 
-def rewrite(module: Any, graph: Graph, launches: Sequence[Launch], host: HostFile) -> Any:
-    """The module to build: `launches` on PIM (numbered in this order), the rest scheduled."""
-    return _Rewriter(module, graph, launches, host).run()
+def rewrite(
+    module: Any,
+    graph: Graph,
+    launches: Sequence[Launch],
+    host: HostFile,
+    also: Sequence[str] = (),
+) -> Any:
+    """The module to build: `launches` on PIM (numbered in this order), the rest scheduled.
+
+    also: values of the graph that main returns besides its outputs, behind them.
+    """
+    return _Rewriter(module, graph, launches, host).run(also)
 
 
 class _Rewriter:
@@ -46,7 +55,7 @@ class _Rewriter:
         self.builder = relax.BlockBuilder()
         self.used: dict[str, Any] = {}
 
-    def run(self) -> Any:
+    def run(self, also: Sequence[str]) -> Any:
         main = self.module["main"]
         inputs = [v for v in self.graph.values.values() if v.position >= 0]
         for value, parameter in zip(inputs, main.params, strict=True):
@@ -55,9 +64,9 @@ class _Rewriter:
         with self.builder.function("main", list(main.params), attrs=dict(main.attrs or {})):
             if pure:
                 with self.builder.dataflow():
-                    result = self.builder.emit_output(self.body(main))
+                    result = self.builder.emit_output(self.body(main, also))
             else:
-                result = self.builder.emit(self.body(main))
+                result = self.builder.emit(self.body(main, also))
             self.builder.emit_func_output(result)
         built = self.builder.get()
         for name, var in self.used.items():
@@ -68,7 +77,7 @@ class _Rewriter:
             built.update_func(var, func)
         return built
 
-    def body(self, main: Any) -> Any:
+    def body(self, main: Any, also: Sequence[str]) -> Any:
         """Copy the bindings; returns the new value of the function."""
         index = 0
         for block in main.body.blocks:
@@ -79,7 +88,9 @@ class _Rewriter:
                     index += 1
                 else:
                     self.bind(binding.var, self.replaced(value))
-        return self.replaced(main.body.body)
+        result = self.replaced(main.body.body)
+        extra = [self.value(name) for name in also]
+        return relax.Tuple([result, relax.Tuple(extra)]) if extra else result
 
     def replaced(self, expr: Any) -> Any:
         """The expression over new values."""
