@@ -20,6 +20,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from tvm import te
 
 from atim import Target, workloads
 from atim.schedules import manual
