@@ -2,7 +2,7 @@
 
 schedule   sketch x decisions -> scheduled TIR             (ordinary TVM schedules)
 split      host nests | one DPU kernel                     codegen/split.py
-copies     as long as their tiles, no longer than results  codegen/widen.py, narrow.py
+copies     as long as their tiles, no longer than results  codegen/compact.py, widen.py, narrow.py
 place      each DPU's tiles, kernel in local coordinates   codegen/transfer.py
 boundary   copies to DMA, guards out of the loops          codegen/boundary.py
 lower      accumulators in registers, tasklets, barriers   codegen/registers.py, lower.py
@@ -19,6 +19,7 @@ from tvm import tirx
 
 from atim.codegen import Sources, TransferPlan
 from atim.codegen.boundary import BOUNDARY_PASSES
+from atim.codegen.compact import compact_buffers
 from atim.codegen.host_c import emit_host
 from atim.codegen.kernel_c import emit_kernel
 from atim.codegen.lower import lift_inits, spread_tasklets
@@ -54,7 +55,7 @@ def compile_func(
     func: tirx.PrimFunc, target: Target, boundary_level: int = BOUNDARY_LEVEL
 ) -> Sources:
     """The same for any scheduled PrimFunc. `boundary_level` as in boundary.py, 0 to 5."""
-    parts = narrow_copies(widen_copies(split(func)))
+    parts = narrow_copies(widen_copies(compact_buffers(split(func))))
     placed = place(parts)
     kernel, tiles = unroll_registers(placed.kernel, placed.tiles), placed.tiles
     for boundary_pass in BOUNDARY_PASSES:

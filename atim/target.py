@@ -16,6 +16,7 @@ from upmem_sim.transfer import PRESETS
 
 __all__ = [
     "ANNOTATE_MULTIPLY",
+    "ATTRIBUTE_MARGINS",
     "DMA_ALIGN_BYTES",
     "DMA_MAX_BYTES",
     "MRAM_RESERVE_BYTES",
@@ -52,6 +53,9 @@ MRAM_RESERVE_BYTES = 1 << 16
 SCOPE_TASKLET = "local.wram"  # one buffer a tasklet, in WRAM
 SCOPE_SHARED = "shared.wram"  # one buffer a DPU, in WRAM, written by all tasklets
 SCOPE_REGISTERS = "local"  # a few accumulators of one tasklet, meant to stay in registers
+
+# Attribute of a PrimFunc: input's name -> its margin in front of each axis, then its true shape
+ATTRIBUTE_MARGINS = "atim.margins"
 
 # Annotation of a block: how `sum += a * b` multiplies. All are exact for every value.
 ANNOTATE_MULTIPLY = "atim.multiply"

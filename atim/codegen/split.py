@@ -8,8 +8,8 @@ index expressions take their linear form. Coordinates are still global (see tran
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import tvm
 import tvm_ffi
@@ -22,6 +22,7 @@ from atim.errors import ScheduleError, UnsupportedError
 from atim.products import product_of
 from atim.target import (
     ANNOTATE_MULTIPLY,
+    ATTRIBUTE_MARGINS,
     MULTIPLY_BYTES,
     MULTIPLY_FLOAT,
     MULTIPLY_LIBRARY,
@@ -44,6 +45,9 @@ PRODUCT_MARKS = {
 PRODUCTS = frozenset(PRODUCT_MARKS.values())
 """External functions of two factors; products.py and kernel_c.py give them their C."""
 
+# a conditional that TVM's passes know nothing of
+CHOOSE = "atim.choose"
+
 FRONT_PASSES = (
     s_tir.transform.CanonicalizeLoop(),
     s_tir.transform.LowerInitBlock(),
@@ -55,10 +59,12 @@ FRONT_PASSES = (
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """A root-level loop nest and the buffers that live inside it."""
+    """A root-level loop nest and the buffers that live inside it; `outside` gives the loop
+    variables around each buffer's scope, in which it starts afresh every time."""
 
     body: Stmt
     buffers: tuple[tirx.Var, ...]
+    outside: Mapping[tirx.Var, frozenset[tirx.Var]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,8 @@ class Split:
     after.
 
     `inputs` are the function's buffers, `temporaries` those that live between the nests. Grid
-    variables of extent 1 are already replaced by 0 in the kernel.
+    variables of extent 1 are already replaced by 0 in the kernel. `margins` are those of inputs
+    that are declared larger than they are: name -> (margin in front of each axis, true shape).
     """
 
     inputs: tuple[tirx.Var, ...]
@@ -77,15 +84,17 @@ class Split:
     after: tuple[Nest, ...]
     grid_vars: tuple[tirx.Var, ...]
     grid: tuple[int, ...]
+    margins: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
 
 
 def split(func: tirx.PrimFunc) -> Split:
     """Cut a scheduled function. Raises `ScheduleError` if no loop, or more than one nest, is bound
     to DPUs."""
-    module = tvm.IRModule({"main": func})
+    margins = _margins(func)
+    module = tvm.IRModule({"main": _renamed(func, "if_then_else", CHOOSE) if margins else func})
     for front_pass in FRONT_PASSES:
         module = front_pass(module)
-    func = module["main"]
+    func = _renamed(module["main"], CHOOSE, "if_then_else") if margins else module["main"]
     root = func.body.block
     children = list(root.body.seq) if isinstance(root.body, SeqStmt) else [root.body]
     kernels = [i for i, child in enumerate(children) if thread_extents(child, "blockIdx")]
@@ -102,7 +111,36 @@ def split(func: tirx.PrimFunc) -> Split:
         after=tuple(_dissolve(child, {}) for child in children[at + 1 :]),
         grid_vars=tuple(var for var, _ in grid),
         grid=tuple(extent for _, extent in grid),
+        margins=margins,
     )
+
+
+def _renamed(func: tirx.PrimFunc, old: str, new: str) -> tirx.PrimFunc:
+    """Conditionals under another name: TVM cuts a region to where a condition holds, which makes
+    the indices of buffers piecewise; with margins there is no need to."""
+
+    def change(call: ir.Call) -> ir.Call:
+        name = operation(call)
+        args = list(call.args)
+        if name == "call_pure_extern":
+            name, args = str(args[0].value), args[1:]
+        if name != old:
+            return call
+        if new == CHOOSE:
+            return tirx.call_pure_extern(str(call.ty), CHOOSE, *args)
+        return tirx.if_then_else(*args)
+
+    return func.with_body(tvm_ffi.structural_map(func.body, [(ir.Call, change)]))
+
+
+def _margins(func: tirx.PrimFunc) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
+    attributes = dict(func.attrs or {})
+    margins = {}
+    for name, numbers in attributes.get(ATTRIBUTE_MARGINS, {}).items():
+        values = tuple(int(n) for n in numbers)
+        half = len(values) // 2
+        margins[str(name)] = (values[:half], values[half:])
+    return margins
 
 
 def thread_tag(loop: For) -> str:
@@ -157,7 +195,7 @@ def _dissolve(stmt: Stmt, ranges: dict[tirx.Var, tuple[int, int]]) -> Nest:
     body = dissolver.stmt(stmt)
     if body is None:
         raise UnsupportedError("program: a nest without any statement")
-    return Nest(body, tuple(dissolver.buffers))
+    return Nest(body, tuple(dissolver.buffers), dissolver.outside)
 
 
 class _Dissolver:
@@ -167,6 +205,8 @@ class _Dissolver:
         self.ranges = dict(ranges)
         self.units: dict[tirx.Var, ir.Expr] = {}
         self.buffers: list[tirx.Var] = []
+        self.outside: dict[tirx.Var, frozenset[tirx.Var]] = {}
+        self.around: list[tirx.Var] = list(ranges)
         self._analyzer: sym.Analyzer | None = None
         self._rows = (
             (tirx.Var, lambda v, mut: self.units.get(v, v)),
@@ -198,6 +238,7 @@ class _Dissolver:
         if block.iter_vars or block.match_buffers or block.init is not None:
             raise UnsupportedError(f"block {block.name_hint}: match_buffer or init is left in it")
         self.buffers.extend(block.alloc_buffers)
+        self.outside |= {buffer: frozenset(self.around) for buffer in block.alloc_buffers}
         body = self.stmt(block.body)
         form = int(block.annotations.get(ANNOTATE_MULTIPLY, MULTIPLY_LIBRARY))
         if form != MULTIPLY_LIBRARY:
@@ -214,7 +255,9 @@ class _Dissolver:
             self.units[loop.loop_var] = self.index(loop.min)
             return self.stmt(loop.body)
         self.ranges[loop.loop_var] = (0, extent - 1)
+        self.around.append(loop.loop_var)
         body = self.stmt(loop.body)
+        self.around.pop()
         return None if body is None else with_body(loop, body)
 
     def expr(self, expr: ir.Expr) -> ir.Expr:

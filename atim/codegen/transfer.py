@@ -175,7 +175,8 @@ def place(parts: Split) -> Placed:
     moved: dict[tirx.Var, tuple[tirx.Var, tuple[Affine, ...]]] = {}
     for buffer, tensor in tensors.items():
         if buffer in found:
-            spans = _spans(tensor, found[buffer], parts, ranges)
+            declared = [_constant(n, tensor.name) for n in buffer.shape]
+            spans = _spans(tensor, declared, found[buffer], parts, ranges)
             tile = _tile(tensor, names.new(tensor.name), found[buffer], spans, parts)
             shape = [span.stored for span in spans]
             mram = tirx.decl_buffer(shape, tensor.dtype, tile.symbol, scope=SCOPE_MRAM, layout=None)
@@ -203,6 +204,8 @@ def _tensors(parts: Split) -> dict[tirx.Var, Tensor]:
         if buffer in parts.temporaries:
             role = "intermediate"
         shape = tuple(_constant(n, name) for n in buffer.shape)
+        if buffer in parts.inputs and name in parts.margins:
+            shape = parts.margins[name][1]
         tensors[buffer] = Tensor(name, shape, str(buffer.dtype), role)
     return tensors
 
@@ -214,22 +217,26 @@ def _constant(size: ir.Expr, name: str) -> int:
 
 
 def _spans(
-    tensor: Tensor, found: Sequence[Access], parts: Split, ranges: Ranges
+    tensor: Tensor,
+    declared: Sequence[int],
+    found: Sequence[Access],
+    parts: Split,
+    ranges: Ranges,
 ) -> tuple[_Span, ...]:
     return tuple(
-        _span(tensor, axis, [(a.indices[axis], a) for a in found], parts, ranges)
-        for axis in range(len(tensor.shape))
+        _span(tensor, axis, size, [(a.indices[axis], a) for a in found], parts, ranges)
+        for axis, size in enumerate(declared)
     )
 
 
 def _span(
     tensor: Tensor,
     axis: int,
+    size: int,
     found: Sequence[tuple[Affine | None, Access]],
     parts: Split,
     ranges: Ranges,
 ) -> _Span:
-    size = tensor.shape[axis]
     linear = [(index, a) for index, a in found if index is not None]
     origins = [index.only(parts.grid_vars) for index, _ in linear]
     if len(linear) < len(found) or any(o.terms != origins[0].terms for o in origins):
@@ -267,6 +274,7 @@ def _tile(
         mode = "inout" if loaded and not found[0].store else "out"
         if mode == "inout" and tensor.role == "output":
             raise UnsupportedError(f"tensor {tensor.name}: updated in place")
+    margin, _ = parts.margins.get(tensor.name, ((0,) * len(spans), ()))
     tile = Tile(
         tensor=tensor.name,
         symbol=symbol,
@@ -275,7 +283,7 @@ def _tile(
         host_shape=tensor.shape or (1,),
         extent=tuple(s.owned for s in spans) or (1,),
         padded=storage([s.stored for s in spans], np.dtype(tensor.dtype).itemsize),
-        offset_base=tuple(s.origin.const for s in spans) or (0,),
+        offset_base=tuple(s.origin.const - n for s, n in zip(spans, margin, strict=True)) or (0,),
         offset_coeffs=tuple(tuple(s.origin.coefficient(v) for v in parts.grid_vars) for s in spans)
         or ((0,) * len(parts.grid),),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tvm import sym, tirx
 from tvm.s_tir import Schedule
 
 from atim.errors import UnsupportedError
+from atim.schedules.margins import BACKWARDS_MARGIN, Grown, with_margins
 
 __all__ = ["Axis", "Epilogue", "Operand", "Program", "analyse", "item_bytes"]
 
@@ -134,15 +136,75 @@ def analyse(func: tirx.PrimFunc) -> Program:
     spatial = [i for i, axis in enumerate(axes) if not axis.reduce]
     if not _identity(output, spatial):
         raise UnsupportedError(f"block {name}: output not indexed by its axes in order")
+    epilogue = None if after is None else _epilogue(schedule.get(after), output, axes)
+    func, inputs = _grown(schedule, block, axes, inputs, epilogue)
     return Program(
-        func=schedule.mod["main"],
+        func=func,
         block=name,
         axes=axes,
         inputs=inputs,
         output=output,
         operations=operations,
-        epilogue=None if after is None else _epilogue(schedule.get(after), output, axes),
+        epilogue=epilogue,
     )
+
+
+def _grown(
+    schedule: Schedule,
+    block: Node,
+    axes: tuple[Axis, ...],
+    inputs: tuple[Operand, ...],
+    epilogue: Epilogue | None,
+) -> tuple[tirx.PrimFunc, tuple[Operand, ...]]:
+    """The program and the block's inputs, those that are read outside of themselves or backwards
+    declared larger (margins.py)."""
+    grown: dict[str, Grown] = {}
+    result = []
+    variables = [iv.var for iv in block.iter_vars]
+    elsewhere = {o.name for o in epilogue.inputs} if epilogue is not None else set()
+    for operand in inputs:
+        margin, sizes = _room(operand, axes)
+        if any(margin) or sizes != operand.shape:
+            if operand.name in elsewhere or (epilogue is not None and not epilogue.fused):
+                raise UnsupportedError(
+                    f"block {block.name_hint}: {operand.name} is read outside of itself or"
+                    " backwards, and by another block as well"
+                )
+            offset = tuple(map(add, operand.offset, margin))
+            operand = replace(operand, shape=sizes, offset=offset)
+            region = tuple(
+                (_linear(row, first, variables), more + 1)
+                for row, first, more in zip(operand.index, offset, operand.extra, strict=True)
+            )
+            grown[operand.name] = Grown(margin, sizes, region)
+        result.append(operand)
+    func = schedule.mod["main"]
+    return with_margins(func, grown) if grown else func, tuple(result)
+
+
+def _room(operand: Operand, axes: tuple[Axis, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(margin in front, size with it) of each axis, so that every index is inside."""
+    margins, sizes = [], []
+    for row, first, more, size in zip(
+        operand.index, operand.offset, operand.extra, operand.shape, strict=True
+    ):
+        steps = [c * (axis.extent - 1) for c, axis in zip(row, axes, strict=True)]
+        low = first + sum(min(step, 0) for step in steps)
+        high = first + more + sum(max(step, 0) for step in steps)
+        backwards = any(step < 0 for step in steps)
+        margin = max(-low, 0) + BACKWARDS_MARGIN * backwards
+        margins.append(margin)
+        sizes.append(margin + max(size, high + 1) if margin or high >= size else size)
+    return tuple(margins), tuple(sizes)
+
+
+def _linear(row: tuple[int, ...], constant: int, variables: list[Node]) -> Node:
+    """sum of coefficient * variable, plus the constant."""
+    result: Node = tirx.IntImm("int32", constant)
+    for coefficient, variable in zip(row, variables, strict=True):
+        if coefficient:
+            result = result + variable * coefficient
+    return result
 
 
 def _inlined(schedule: Schedule) -> tuple[Node, Node | None]:

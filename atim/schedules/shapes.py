@@ -286,7 +286,9 @@ def _cut_reduction(sketch: Sketch, shape: Shape, columns: Columns) -> None:
         shape.grid[piece] = ceil_div(whole, span)
     _, block = _row_block(sketch, shape, columns)
     wide = block > REGISTER_ROWS
-    unroll = _not_beyond(columns["unroll"], np.where(wide, block, share))
+    # copies of a wide block's body fill it exactly: results are written block by block
+    fitting = np.gcd(columns["unroll"], block)
+    unroll = np.where(wide, fitting, _not_beyond(columns["unroll"], share))
     grain = np.lcm(np.where(wide, 1, unroll), step)
     fitted = round_up(ceil_div(share, ceil_div(share, columns["tile"])), grain)
     size = np.where(even, fitted, round_up(columns["tile"], grain))

@@ -1,0 +1,68 @@
+"""Inputs that are read outside of themselves: under a guard (padding), or backwards.
+
+A schedule copies boxes, and boxes are cut at a tensor's ends; a box that begins before the tensor
+has no simple form there. So such an input is declared larger, with a margin in front of its first
+element, and all indices move by the margin. Nothing is copied for it: `codegen.transfer` takes the
+margin off again, and the host fills what lies outside of the tensor with zeros as it always does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm_ffi
+from tvm import ir, tirx
+
+from atim.target import ATTRIBUTE_MARGINS
+
+__all__ = ["BACKWARDS_MARGIN", "Grown", "with_margins"]
+
+# elements in front of an axis that is read backwards: more than any box reaches beyond its end
+BACKWARDS_MARGIN = 1 << 17
+
+# TVM's nodes have no Python types worth naming
+Node = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """An input declared larger: for each axis the margin in front and the size; `region` is
+    (first index, number) of what one execution of the block reads, with the margin."""
+
+    margin: tuple[int, ...]
+    sizes: tuple[int, ...]
+    region: tuple[tuple[Node, int], ...]
+
+
+def with_margins(func: tirx.PrimFunc, grown: Mapping[str, Grown]) -> tirx.PrimFunc:
+    """The program with these inputs (by name) declared larger."""
+    moved: dict[Node, tuple[Node, Grown]] = {}
+    attribute: dict[str, Sequence[int]] = {}
+    for param in func.params:
+        name = str(param.name)
+        if name in grown:
+            new = tirx.decl_buffer(list(grown[name].sizes), str(param.dtype), name)
+            moved[param] = (new, grown[name])
+            attribute[name] = [*grown[name].margin, *(int(n) for n in param.shape)]
+
+    def load(node: ir.TensorLoad, mutator: tvm_ffi.StructuralMutator) -> ir.Expr:
+        indices = [mutator.mutate(i) for i in node.indices]
+        if node.source not in moved:
+            return tirx.BufferLoad(node.source, indices)
+        new, change = moved[node.source]
+        shifted = [i + n if n else i for i, n in zip(indices, change.margin, strict=True)]
+        return tirx.BufferLoad(new, shifted)
+
+    def region(node: ir.TensorRegion, mutator: tvm_ffi.StructuralMutator) -> Node:
+        if node.source not in moved:
+            return mutator.default_mutate(node)
+        new, change = moved[node.source]
+        return tirx.BufferRegion(new, [ir.Range.from_min_extent(a, n) for a, n in change.region])
+
+    rows = [(ir.TensorLoad, load), (ir.TensorRegion, region)]
+    body = tvm_ffi.structural_mutate(func.body, rows)
+    params = [moved[p][0] if p in moved else p for p in func.params]
+    result = tirx.PrimFunc(params, body, func.ret_type, attrs=func.attrs)
+    return result.with_attr(ATTRIBUTE_MARGINS, attribute)
