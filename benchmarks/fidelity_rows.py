@@ -95,7 +95,7 @@ def _limit(value: float | None) -> str:
 def summary(groups: list[Group]) -> str:
     """Mean and worst error of each group, as a Markdown table."""
     lines = [
-        "| group | rows | mean error | limit | worst | limit | |",
+        "| group | rows | mean error | limit | worst | limit | verdict |",
         "|---|---|---|---|---|---|---|",
     ]
     for group in groups:
