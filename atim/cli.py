@@ -1,4 +1,4 @@
-"""The `atim` command: tune, report.
+"""The `atim` command: tune, report; more commands are in commands_*.py.
 
 Whatever a user gets wrong is one line on standard error (what was asked, the limit, the value) and
 an exit status that is not zero. Results go to standard output, progress to standard error.
@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from atim import commands_run
 from atim.errors import AtimError, UsageError
 
 __all__ = ["cli", "main", "run"]
@@ -46,6 +47,10 @@ AT_LEAST_1 = click.IntRange(min=1)
 @click.version_option(package_name="atim", message="%(prog)s %(version)s")
 def cli() -> None:
     """Find the fastest way to run a tensor program on UPMEM DIMMs."""
+
+
+for command in (commands_run.export, commands_run.explain, commands_run.trace):
+    cli.add_command(command)
 
 
 @cli.command()
@@ -96,8 +101,8 @@ def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **optio
         model=options["model"],
     )
     _tell(folder)
-    for path in run.best.build().write_sources(folder / "best"):
-        click.echo(f"wrote {path}")
+    run.best.build().export(folder / "best", data=False)
+    click.echo(f"wrote {folder / 'best'}: kernel.c, host.c, a Makefile; more: atim export {folder}")
     click.echo("again: the same command, or .best.build() of what atim.tune returns, takes seconds")
 
 

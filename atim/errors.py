@@ -4,6 +4,7 @@
     |- ScheduleError     this candidate breaks a hardware or schedule rule (expected in a search)
     |- UnsupportedError  this program can't be compiled for DPUs
     |- ToolchainError    a compiler or linker is missing or failed
+    |- HardwareError     a run on real DPUs failed
     |- MismatchError     a kernel ran and gave wrong numbers
     |- RecordError       a record store can't be read or written
     '- UsageError        the caller asked for something that makes no sense
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 __all__ = [
     "AtimError",
+    "HardwareError",
     "MismatchError",
     "RecordError",
     "ScheduleError",
@@ -42,6 +44,10 @@ class UnsupportedError(AtimError):
 
 class ToolchainError(AtimError):
     """A compiler or linker is missing, or failed on the sources given to it."""
+
+
+class HardwareError(AtimError):
+    """A program built with the SDK did not run, or did not run to its end."""
 
 
 class MismatchError(AtimError):

@@ -27,7 +27,7 @@ from atim.codegen import Sources
 from atim.codegen.check_c import file_names
 from atim.codegen.driver_c import HostProgram
 from atim.codegen.driver_text import PHASES
-from atim.errors import AtimError, ToolchainError
+from atim.errors import AtimError, HardwareError, ToolchainError
 from atim.export import DPU_FLAGS, HOST_FLAGS, HOST_LIBRARIES, write_folder
 from atim.outcome import Outcome, Timing
 from atim.toolchain import cache_folder, find_compiler
@@ -127,7 +127,8 @@ def run(
     """Build and run on the inputs among `tensors`, of the plan's shapes and dtypes.
 
     h2d and d2h include copies into and out of equal slices. The counter cycles is 0 on DIMMs, which
-    do not tell. Raises ToolchainError (no SDK, it rejects the program), AtimError (the run failed).
+    do not tell. Raises ToolchainError (no SDK, or it rejects the program) and HardwareError (the
+    run failed).
     """
     resident = sorted(resident)
     folder, kernel = build_program(find_tools(), sources, resident)
@@ -158,7 +159,7 @@ def parse(told: str) -> tuple[Timing, int]:
         s = {phase: float(values[phase]) * 1e-3 for phase in PHASES}
         cycles = int(values["cycles"])
     except (KeyError, ValueError) as error:
-        raise AtimError(f"the check program printed no times: {error}") from error
+        raise HardwareError(f"the check program printed no times: {error}") from error
     inward, outward = s["pack"] + s["to_dpus"], s["from_dpus"] + s["unpack"]
     return Timing(inward, s["kernel"], outward, s["prepare"] + s["finish"]), cycles
 
@@ -172,8 +173,8 @@ def _one_at_a_time() -> Iterator[None]:
 
 
 def _call(command: list[str], *, cwd: Path | None = None, runs: bool = False) -> str:
-    """Standard output of a command; ToolchainError, or AtimError for the program itself."""
-    kind = AtimError if runs else ToolchainError
+    """Standard output of a command; ToolchainError, or HardwareError for the program itself."""
+    kind: type[AtimError] = HardwareError if runs else ToolchainError
     name = Path(command[0]).name
     try:
         done = subprocess.run(
@@ -192,5 +193,6 @@ def _call(command: list[str], *, cwd: Path | None = None, runs: bool = False) ->
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no message"]
         first = next((line for line in lines if "rror" in line), lines[0])
-        raise kind(f"{name} exited with {done.returncode}: {first}")
+        ended = f"exited with {done.returncode}" if done.returncode > 0 else "was killed"
+        raise kind(f"{name} {ended}: {first}")
     return done.stdout

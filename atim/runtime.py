@@ -27,7 +27,7 @@ from atim.toolchain import Artifact
 from upmem_sim import TransferModel
 from upmem_sim.program import MRAM_BASE
 
-__all__ = ["Outcome", "Piece", "Timing", "dpu_classes", "host_times", "run"]
+__all__ = ["Outcome", "Piece", "Timing", "dpu_classes", "host_times", "run", "trace"]
 
 Array = NDArray[Any]
 Bytes = NDArray[np.uint8]
@@ -85,6 +85,27 @@ def run(
     timing = Timing(h2d, launch + slowest.seconds, d2h, host)
     counters = _counters(slowest) | {"dpus_run": len(chosen), "classes": len(groups)}
     return Outcome(outputs, tuple(pieces), timing, counters)
+
+
+def trace(
+    artifact: Artifact, arrays: Mapping[str, Array], threads: int = 2
+) -> tuple[int, upmem_sim.RunResult]:
+    """(number of the slowest DPU among one of each class, its run with the timeline recorded)."""
+    plan = artifact.sources.plan
+    tensors = _host_tensors(plan, arrays)
+    if plan.prepare is not None:
+        pointers = [tensors[name].ctypes.data for name in plan.prepare_args]
+        artifact.host().work(plan.prepare, pointers, threads)
+    chosen = np.array([g[len(g) // 2] for g in dpu_classes(plan)], dtype=np.uint32)
+    mover = _Slices(plan, tensors)
+    slowest, cycles = 0, -1
+    for first in range(0, len(chosen), BATCH):
+        dpus, _ = _load(artifact, mover, chosen[first : first + BATCH])
+        for i, result in enumerate(upmem_sim.run_many(dpus, threads=threads)):
+            if result.cycles > cycles:
+                slowest, cycles = first + i, result.cycles
+    (dpu,), _ = _load(artifact, mover, chosen[slowest : slowest + 1])
+    return int(chosen[slowest]), dpu.run(trace=True)
 
 
 def dpu_classes(plan: TransferPlan) -> list[NDArray[np.int64]]:
@@ -231,19 +252,8 @@ def _run_batch(
 ) -> Sequence[upmem_sim.RunResult]:
     """Load, run and collect some DPUs."""
     plan, program = artifact.sources.plan, artifact.program
-    dpus = [upmem_sim.Dpu(program, artifact.target.chip, index=n) for n in numbers.tolist()]
-    images = {t.symbol: mover.pack(t, numbers) for t in plan.tiles if t.mode != "out"}
-    words = plan.grid_words()
+    dpus, images = _load(artifact, mover, numbers)
     guards = _guards(plan, program)
-    for i, (dpu, number) in enumerate(zip(dpus, numbers.tolist(), strict=True)):
-        if plan.grid_symbol is not None:
-            dpu.write(plan.grid_symbol, words[number])
-        for tile in plan.tiles:
-            at = program.symbols[tile.symbol].address - MRAM_BASE
-            image = images[tile.symbol][i] if tile.symbol in images else np.uint8(UNWRITTEN)
-            dpu.mram[at : at + tile.slice_bytes] = image
-        for low, high, _ in guards:
-            dpu.mram[low:high] = CANARY
     results = upmem_sim.run_many(dpus, threads=threads, max_cycles=max_cycles)
     for i, (dpu, number) in enumerate(zip(dpus, numbers.tolist(), strict=True)):
         _check_untouched(plan, program, dpu, number, {s: im[i] for s, im in images.items()})
@@ -257,6 +267,26 @@ def _run_batch(
         back = np.stack([dpu.mram[at : at + tile.slice_bytes] for dpu in dpus])
         pieces.extend(mover.unpack(tile, back, numbers))
     return results
+
+
+def _load(
+    artifact: Artifact, mover: _Slices, numbers: NDArray[np.uint32]
+) -> tuple[list[upmem_sim.Dpu], dict[str, Bytes]]:
+    """DPUs with their input tiles and the watchdogs' patterns; the tiles' images by symbol."""
+    plan, program = artifact.sources.plan, artifact.program
+    dpus = [upmem_sim.Dpu(program, artifact.target.chip, index=n) for n in numbers.tolist()]
+    images = {t.symbol: mover.pack(t, numbers) for t in plan.tiles if t.mode != "out"}
+    words = plan.grid_words()
+    for i, (dpu, number) in enumerate(zip(dpus, numbers.tolist(), strict=True)):
+        if plan.grid_symbol is not None:
+            dpu.write(plan.grid_symbol, words[number])
+        for tile in plan.tiles:
+            at = program.symbols[tile.symbol].address - MRAM_BASE
+            image = images[tile.symbol][i] if tile.symbol in images else np.uint8(UNWRITTEN)
+            dpu.mram[at : at + tile.slice_bytes] = image
+        for low, high, _ in _guards(plan, program):
+            dpu.mram[low:high] = CANARY
+    return dpus, images
 
 
 def _check_untouched(

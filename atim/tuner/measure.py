@@ -23,8 +23,16 @@ from tvm import tirx
 
 from atim import pipeline, runtime, toolchain
 from atim.codegen import Sources
-from atim.errors import AtimError, MismatchError, ScheduleError, ToolchainError, UnsupportedError
+from atim.errors import (
+    AtimError,
+    HardwareError,
+    MismatchError,
+    ScheduleError,
+    ToolchainError,
+    UnsupportedError,
+)
 from atim.evaluate import axes, evaluate, written
+from atim.export import Data
 from atim.schedules import Sketch, design_space
 from atim.schedules.shapes import shape_of
 from atim.target import Target
@@ -34,7 +42,15 @@ from atim.tuner.version import software_version
 from atim.workloads import random_array
 from upmem_sim import SimError, SimFault
 
-__all__ = ["Problem", "Problems", "check_outputs", "check_piece", "digest_of", "run_task"]
+__all__ = [
+    "Problem",
+    "Problems",
+    "check_data",
+    "check_outputs",
+    "check_piece",
+    "digest_of",
+    "run_task",
+]
 
 Array = NDArray[Any]
 
@@ -73,12 +89,7 @@ class Problem:
 
     def inputs(self) -> dict[str, Array]:
         """Inputs by name: integers 0 to 49, floats in [0, 1), always the same."""
-        rng = np.random.default_rng(DATA_SEED)
-        func = self.func()
-        return {
-            p.name: random_array(rng, tuple(int(n) for n in p.shape), str(p.dtype))
-            for p in input_tensors(func)
-        }
+        return sample_inputs(self.func())
 
     def prepare(self) -> Any:
         """For `builder`: a function from `Task` to `Measurement`.
@@ -86,10 +97,28 @@ class Problem:
         AtimError when the software is not the tuner's, as after an edit or an update meanwhile.
         """
         if self.version not in ("", software_version()):
-            raise AtimError(f"software {self.version} is tuning, here is {software_version()}")
+            now = software_version()
+            raise AtimError(f"software {self.version} is tuning, but here is {now}: start again")
         func, arrays = self.func(), self.inputs()
         sketches = {sketch.name: sketch for sketch in self.sketches()}
         return lambda task: run_task(func, sketches[task.sketch], task, arrays)
+
+
+def sample_inputs(func: tirx.PrimFunc) -> dict[str, Array]:
+    """The inputs that kernels are run on."""
+    rng = np.random.default_rng(DATA_SEED)
+    return {
+        p.name: random_array(rng, tuple(int(n) for n in p.shape), str(p.dtype))
+        for p in input_tensors(func)
+    }
+
+
+def check_data(func: tirx.PrimFunc) -> Data:
+    """The same for the check program of an exported folder, with what NumPy makes of them."""
+    arrays = sample_inputs(func)
+    expected = {name: evaluate(func, arrays, output=name) for name in written(func)}
+    terms = _terms(func)
+    return Data(arrays, expected, {n: _tolerance(v, terms) for n, v in expected.items()})
 
 
 def input_tensors(func: tirx.PrimFunc) -> list[Any]:
@@ -235,16 +264,23 @@ def _terms(func: tirx.PrimFunc) -> int:
     return math.prod(axis.extent for block in blocks for axis in block if axis.reduction)
 
 
+def _tolerance(wanted: Array, terms: int) -> float:
+    """How far a result may be from NumPy's; 0 for integers."""
+    if not np.issubdtype(wanted.dtype, np.floating):
+        return 0.0
+    # Rounding errors of a sum walk at random: many standard deviations of that.
+    scale = float(np.max(np.abs(wanted), initial=0.0))
+    return float(np.finfo(wanted.dtype).eps) * (4 + 4 * terms**0.5) * scale
+
+
 def _compare(what: str, values: Array, wanted: Array, terms: int) -> None:
     if values.shape != wanted.shape or values.dtype != wanted.dtype:
         raise MismatchError(
             f"{what} is {values.dtype}{list(values.shape)},"
             f" should be {wanted.dtype}{list(wanted.shape)}"
         )
+    allowed = _tolerance(wanted, terms)
     if np.issubdtype(wanted.dtype, np.floating):
-        # Rounding errors of a sum walk at random: many standard deviations of that.
-        scale = float(np.max(np.abs(wanted), initial=0.0))
-        allowed = np.finfo(wanted.dtype).eps * (4 + 4 * terms**0.5) * scale
         wrong = ~(np.abs(values.astype(np.float64) - wanted.astype(np.float64)) <= allowed)
     else:
         wrong = values != wanted
@@ -271,7 +307,7 @@ def _reason(error: Exception, stage: str) -> str | None:
     if isinstance(error, SimFault):
         return "cycles" if error.kind == "cycle-limit" else "fault"
     kinds = ((UnsupportedError, "unsupported"), (ToolchainError, "toolchain"))
-    for kind, reason in (*kinds, (MismatchError, "mismatch")):
+    for kind, reason in (*kinds, (MismatchError, "mismatch"), (HardwareError, "fault")):
         if isinstance(error, kind):
             return reason
     return None

@@ -11,15 +11,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tvm import tirx
 from tvm.s_tir import Schedule
 
 from atim import pipeline, runtime, toolchain
 from atim.codegen import Sources
-from atim.errors import AtimError, RecordError, UsageError
+from atim.errors import AtimError, UsageError
+from atim.export import write_folder
 from atim.runtime import Timing
 from atim.schedules import Sketch
 from atim.tuner.database import Record, RunKey
 from atim.tuner.display import PHASES, breakdown
+from atim.tuner.measure import check_data
 
 __all__ = ["Best", "Built", "Run"]
 
@@ -32,6 +35,7 @@ class Best:
 
     record: Record
     sketch: Sketch
+    title: str = ""
 
     @property
     def timing(self) -> Timing:
@@ -43,18 +47,27 @@ class Best:
         """The scheduled module; `.trace` can be read, edited and replayed with TVM alone."""
         return self.sketch.apply(self.record.decisions)
 
+    def sources(self) -> Sources:
+        """kernel_c, host_c and the transfer plan; no compiler runs."""
+        return pipeline.compile(self.sketch, self.record.decisions, self.sketch.target)
+
     def build(self) -> Built:
         """Compile it, for use on arrays."""
-        sources = pipeline.compile(self.sketch, self.record.decisions, self.sketch.target)
-        return Built(toolchain.build(sources, self.sketch.target), self.sketch.resident)
+        artifact = toolchain.build(self.sources(), self.sketch.target)
+        return Built(artifact, self.sketch.func, self.sketch.resident, self.title)
 
 
 @dataclass(frozen=True)
 class Built:
-    """A compiled program on simulated DPUs: call it with the inputs in order, or by name."""
+    """A compiled program: call it with the inputs in order, or by name.
+
+    It runs on simulated DPUs, or on DIMMs if its target is `on_hardware()`.
+    """
 
     artifact: toolchain.Artifact
+    func: tirx.PrimFunc
     resident: tuple[str, ...] = ()
+    title: str = ""
 
     @property
     def sources(self) -> Sources:
@@ -64,7 +77,7 @@ class Built:
     def __call__(self, *inputs: Any, threads: int = 2, **named: Any) -> tuple[Any, Timing]:
         """Run on NumPy arrays or DLPack tensors of the declared shapes and dtypes.
 
-        All DPUs are simulated. Returns the output (a tuple if there are several) and the Timing of
+        All DPUs run. Returns the output (a tuple if there are several) and the Timing of
         the call. UsageError for wrong arrays.
         """
         names = [t.name for t in self.sources.plan.tensors if t.role == "input"]
@@ -77,16 +90,23 @@ class Built:
         outputs = tuple(outcome.outputs.values())
         return outputs[0] if len(outputs) == 1 else outputs, outcome.timing
 
-    def write_sources(self, folder: str | Path) -> tuple[Path, Path]:
-        """Write kernel.c and host.c into a folder. RecordError when it can't be written."""
-        kernel, host = Path(folder) / "kernel.c", Path(folder) / "host.c"
-        try:
-            kernel.parent.mkdir(parents=True, exist_ok=True)
-            kernel.write_text(self.sources.kernel_c)
-            host.write_text(self.sources.host_c)
-        except OSError as error:
-            raise RecordError(f"{folder} can't be written: {error.strerror}") from error
-        return kernel, host
+    def export(self, folder: str | Path, *, data: bool = True) -> list[Path]:
+        """Write kernel.c, host.c, a check program, a Makefile and a README into a folder.
+
+        It builds with the UPMEM SDK or upmem_sim's tools of the same names, and needs no Python.
+        With `data` also arrays for the check: inputs as those that tuning uses, and what NumPy
+        makes of them. Returns the paths. RecordError when something can't be written.
+        """
+        title = self.title or str(self.func.params[-1].name)
+        _, paths = write_folder(
+            folder,
+            self.sources,
+            name=title.split()[0],
+            title=title,
+            resident=self.resident,
+            data=check_data(self.func) if data else None,
+        )
+        return paths
 
 
 @dataclass(frozen=True)
@@ -106,7 +126,7 @@ class Run:
         """The fastest schedule, verified on all DPUs. AtimError when nothing was valid."""
         if self.winner is None:
             raise AtimError(f"no valid candidate among {len(self.records)} trials")
-        return Best(self.winner, self.sketches[self.winner.sketch])
+        return Best(self.winner, self.sketches[self.winner.sketch], self.key.workload)
 
     def summary(self) -> dict[str, Any]:
         """The end of a run in plain values, as JSON lines have it."""
