@@ -10,8 +10,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from atim.offload.module import Offloaded, load
 from atim.offload.api import Result, offload
+from atim.offload.module import Offloaded, load
 from atim.offload.profile import HostFile, measure_host
 
 __all__ = ["HostFile", "Offloaded", "Result", "load", "measure_host", "offload"]

@@ -1,4 +1,4 @@
-"""Converters that mend PyTorch's importer: operator name -> function (node, importer) -> Relax value.
+"""Converters that mend PyTorch's importer: operator -> function (node, importer) -> Relax value.
 
 TVM 0.27's importer translates some operators to programs with wrong numbers: negative positions of
 `select` and `index` read out of bounds, matrix products of integers are summed in float32. Others

@@ -125,10 +125,7 @@ class Problem:
         cost = self.host.cost(nest)
         enough = cost.seconds >= least_launch_s(self.target)
         holds = [p for p in chosen if nest.index in self.launches[p].members]
-        if holds:
-            reason = self._moved(nest, cost, holds[0])
-        else:
-            reason = self._kept(nest, cost, enough)
+        reason = self._moved(nest, cost, holds[0]) if holds else self._kept(nest, cost, enough)
         return Verdict(nest.index, bool(holds), cost, enough, reason)
 
     def _moved(self, nest: Nest, cost: Cost, place: int) -> str:
