@@ -36,8 +36,10 @@ class Shell:
         return done
 
     def compile_check(self, name: str, flags: Sequence[str] = ("-std=gnu11",)) -> str:
-        """Builds checks/NAME.c; the command that runs it."""
+        """Builds checks/NAME.c or .cpp; the command that runs it."""
+        (source,) = CHECKS.glob(f"{name}.c*")
         options = f"{places.cflags()} {places.libs()}".split()
         warnings = ["-Wall", "-Wextra", "-Werror", "-pthread"]
-        self.run("gcc", *flags, *warnings, str(CHECKS / f"{name}.c"), "-o", name, *options)
+        compiler = "g++" if source.suffix == ".cpp" else "gcc"
+        self.run(compiler, *flags, *warnings, str(source), "-o", name, *options)
         return f"./{name}"

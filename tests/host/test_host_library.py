@@ -34,6 +34,11 @@ def test_threads_callbacks_and_asynchronous_order(shell: Shell, probe: Path) -> 
         assert shell.run(command, str(probe)).stdout == ""
 
 
+@pytest.mark.parametrize("standard", ["-std=c++11", "-std=c++20"])
+def test_the_interface_of_cplusplus(shell: Shell, probe: Path, standard: str) -> None:
+    assert shell.run(shell.compile_check("cplusplus", [standard]), str(probe)).stdout == ""
+
+
 def test_a_single_processor_is_enough(shell: Shell, probe: Path) -> None:
     shell.run(shell.compile_check("threads"), str(probe), DPU_SIM_THREADS="1")
 
