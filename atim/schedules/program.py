@@ -128,7 +128,7 @@ def analyse(func: tirx.PrimFunc) -> Program:
     static shape, or when the output is not indexed by the spatial axes in order.
     """
     schedule = Schedule(func, debug_mask="none", error_render_level="none")
-    main, after = _inlined(schedule)
+    main, after = inlined(schedule)
     block = schedule.get(main)
     name = str(block.name_hint)
     axes = tuple(_axis(iv, name) for iv in block.iter_vars)
@@ -207,7 +207,7 @@ def _linear(row: tuple[int, ...], constant: int, variables: list[Node]) -> Node:
     return result
 
 
-def _inlined(schedule: Schedule) -> tuple[Node, Node | None]:
+def inlined(schedule: Schedule) -> tuple[Node, Node | None]:
     """The main block (the only reduction, or the last block) and the one after it, once everything
     element-wise before and between is inlined."""
     blocks = schedule.get_child_blocks(schedule.get_sblock("root"))

@@ -267,15 +267,26 @@ class Database:
 
     def propose(self, run: int, records: Sequence[Record]) -> None:
         """Store a round of pending trials, all or none."""
+        self.add(run, records, {})
+
+    def add(self, run: int, records: Sequence[Record], traces: Mapping[int, str]) -> None:
+        """Store new trials as they are, all or none; traces by number."""
         rows = [
-            (run, r.number, r.round, r.sketch, json.dumps(dict(r.decisions)), r.status, "", "")
+            (
+                *(run, r.number, r.round, r.sketch, json.dumps(dict(r.decisions))),
+                *(r.status, r.reason, r.message, *(r.timing or (None,) * 4)),
+                *(json.dumps(dict(r.counters)), r.wall_s, r.digest, r.same_as),
+                zlib.compress(traces.get(r.number, "").encode()),
+                None if r.status == "pending" else time.time(),
+            )
             for r in records
         ]
+        places = ", ".join("?" * 18)
         with self._told(), self._transaction():
             self._connection.executemany(
                 "INSERT INTO trials (run, number, round, sketch, decisions, status, reason,"
-                " message, counters, wall_s, digest, trace)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{}', 0, '', x'')",
+                " message, h2d_s, kernel_s, d2h_s, host_s, counters, wall_s, digest, same_as,"
+                f" trace, finished) VALUES ({places})",
                 rows,
             )
 

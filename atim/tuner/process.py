@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 from atim.errors import AtimError
@@ -216,8 +217,9 @@ def _resident_bytes(pid: int) -> int:
     try:
         with open(f"/proc/{pid}/statm") as file:
             own = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            children = [int(child) for child in file.read().split()]
+        # each thread has a list of its own
+        lists = Path(f"/proc/{pid}/task").glob("*/children")
+        children = [int(child) for path in lists for child in path.read_text().split()]
     except (OSError, IndexError):
         return 0
     return own + sum(_resident_bytes(child) for child in children)

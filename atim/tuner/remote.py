@@ -18,7 +18,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from atim.errors import UsageError
@@ -33,16 +33,17 @@ PROTOCOL = 1
 POLL_S = 0.5  # a worker answers at least so often
 SILENCE_S = 60  # after which it is lost
 RETRY_S = 5.0  # between two looks for a tracker that is away
-NEEDED = "tornado and cloudpickle are needed: pip install tornado cloudpickle"
+NEEDED = "pip install tornado cloudpickle"
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The workers that a tracker knows under a key."""
+    """The workers of one software version that a tracker knows under a key."""
 
     host: str
     port: int
     key: str = KEY
+    version: str = field(default_factory=software_version)
 
     @staticmethod
     def at(address: str, key: str = KEY) -> Fleet:
@@ -57,7 +58,7 @@ class Fleet:
     @property
     def full_key(self) -> str:
         """What workers of this software version register as."""
-        return f"{self.key}@{software_version()}+{PROTOCOL}"
+        return f"{self.key}@{self.version}+{PROTOCOL}"
 
     def check(self) -> None:
         """UsageError when no tracker answers there now."""
@@ -72,13 +73,15 @@ class Fleet:
         where = f"tracker {self.host}:{self.port}"
         try:
             self.check()
-            known = _tracker(self).summary()["server_info"]
+            summary = _tracker(self).summary()
+            known, queues = summary["server_info"], summary["queue_info"]
         except (UsageError, OSError, RuntimeError, KeyError, ValueError) as error:
-            return f"{where} does not answer: {error}"
+            return f"no answer from the tracker: {error}"
         keys = [str(server["key"]).removeprefix("server:") for server in known]
         ours = keys.count(self.full_key)
         others = sum(key.startswith(self.key + "@") for key in keys) - ours
-        text = f"{where} has {ours} workers {self.key!r}, none of them free"
+        free = queues.get(self.full_key, {}).get("free", 0)
+        text = f"{where} has {ours} workers {self.key!r}, {free} of them free"
         return text + (f", and {others} of another software version" if others else "")
 
 

@@ -2,8 +2,8 @@
 
 Each slot is a TVM RPC server in a process group of its own, which serves one tuner after the other.
 A tuner's session has one builder process with the limits it asked for; it ends with the session.
-The supervisor starts a slot again when it dies, and ends the groups when it ends: a server's own
-child processes would outlive it and keep its port.
+The supervisor starts a slot again when it dies, and ends the groups when it ends: a session would
+outlive its server and keep the port.
 
 As with every TVM RPC server, whoever reaches the port can run programs: use a trusted network.
 """
@@ -22,7 +22,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from atim import toolchain
 from atim.errors import AtimError
 from atim.tuner.process import Process, StartError
 from atim.tuner.remote import NEEDED, Fleet
@@ -43,6 +42,8 @@ def serve(
     address: at which tuners reach this machine, None for the one that the tracker sees. Raises
     UsageError when no tracker answers, ToolchainError when this machine has no C compiler.
     """
+    from atim import toolchain  # brings TVM, which a tracker's supervisor can do without
+
     fleet.check()
     toolchain.find_compiler()
     what = {"host": fleet.host, "port": fleet.port, "key": fleet.full_key, "address": address}
@@ -110,6 +111,8 @@ def _supervise(kinds: list[tuple[str, dict[str, Any]]], say: Callable[[str], Non
                     child.tend(say)
                 time.sleep(POLL_S)
         finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
             for child in children:
                 child.end()
 
@@ -121,11 +124,12 @@ def _terminable() -> Iterator[None]:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = signal.signal(signal.SIGTERM, interrupt), signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, before[0])
+        signal.signal(signal.SIGINT, before[1])
 
 
 # --- in a child ---
@@ -135,39 +139,37 @@ def main() -> None:
     """A slot or a tracker, until its supervisor or its server ends."""
     kind, what = sys.argv[1], json.loads(sys.argv[2])
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    # TVM imports PyTorch where it is installed: a second and much memory, for nothing here.
+    sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
     try:
         server = _tracker(**what) if kind == "tracker" else _slot(**what)
     except (ImportError, OSError, RuntimeError, ValueError) as error:
         hint = f"; {NEEDED}" if isinstance(error, ImportError) else ""
         raise SystemExit(f"{kind}: {error}{hint}") from error
-    while server.proc.is_alive():
-        time.sleep(POLL_S)
-    raise SystemExit(f"{kind}: its server has ended")
+    server.thread.join()
 
 
 def _end_with_parent() -> None:
-    sys.stdin.read()
+    # not sys.stdin: sessions are forks and close it, which would wait for this reader's lock
+    while os.read(0, 1024):
+        pass
     os.killpg(0, signal.SIGKILL)
 
 
 def _slot(host: str, port: int, key: str, address: str | None) -> Any:
-    from tvm import rpc
+    # What `tvm.rpc.Server` runs in yet another process, which would survive this one.
+    from tvm.rpc.server import PopenRPCServerState
 
-    return rpc.Server(
-        "0.0.0.0",
-        *PORTS,
-        tracker_addr=(host, port),
-        key=key,
-        custom_addr=address,
-        silent=True,
-        server_init_callback=register,
+    register()
+    return PopenRPCServerState(
+        "0.0.0.0", *PORTS, tracker_addr=(host, port), key=key, custom_addr=address, silent=True
     )
 
 
 def _tracker(host: str, port: int) -> Any:
-    from tvm.rpc.tracker import Tracker
+    from tvm.rpc.tracker import PopenTrackerServerState
 
-    return Tracker(host, port=port, port_end=port + 1, silent=True)
+    return PopenTrackerServerState(host, port, port + 1, silent=True)
 
 
 # --- in a server's session ---
@@ -227,7 +229,7 @@ class _Session:
 
 
 def register() -> None:
-    """Make `_Session` callable through RPC; TVM calls this in a server when it starts.
+    """Make `_Session` callable through RPC in a server that is about to start.
 
     Sessions are forks of the server, so each has its own. A session that is killed raises in the
     server's listening thread, which would leave a server that listens no more: it has to end.

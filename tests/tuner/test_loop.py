@@ -25,18 +25,17 @@ KEY = RunKey("toy", "hash", "toy target", "total", 0, "1")
 HERE = str(Path(__file__).parent)
 
 
-def tune(folder, job=None, *, trials=24, workers=2, key=KEY, progress=False, baselines=()):
-    options = Options(trials=trials, batch=6)
-    mode = "text" if progress else "quiet"
+def tune(folder, job=None, *, trials=24, key=KEY, progress=False, mode="", **options):
+    asked = Options(trials=trials, batch=6)
+    mode = mode or ("text" if progress else "quiet")
     with Database(folder, write=True) as database, Display(mode) as display:
         return tune_records(
             job or ToyJob(),
-            search(options),
+            search(asked),
             Entry(key),
             database,
             display,
-            workers=workers,
-            baselines=baselines,
+            **options,
         )
 
 
