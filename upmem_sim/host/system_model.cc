@@ -2,9 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace upmem::host {
 namespace {
+
+// Every parameter of the chip has its number.
+constexpr bool is_complete() {
+  for (const ParamField& field : kParamFields) {
+    bool found = false;
+    for (const ChipNumber& number : kChip) found |= std::string_view(field.name) == number.name;
+    if (!found) return false;
+  }
+  return std::size(kChip) == std::size(kParamFields);
+}
+static_assert(is_complete());
 
 double ranks_of(uint32_t dpus) { return std::ceil(static_cast<double>(dpus) / kDpusPerRank); }
 
