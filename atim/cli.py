@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from atim import commands_run
+from atim import commands_machine, commands_records, commands_run
 from atim.errors import AtimError, UsageError
 
 __all__ = ["cli", "main", "run"]
@@ -49,7 +49,12 @@ def cli() -> None:
     """Find the fastest way to run a tensor program on UPMEM DIMMs."""
 
 
-for command in (commands_run.export, commands_run.explain, commands_run.trace):
+for command in (
+    *(commands_run.export, commands_run.explain, commands_run.trace),
+    *(commands_machine.doctor, commands_machine.calibrate),
+    *(commands_records.merge, commands_records.tvm_export, commands_records.tvm_import),
+    *(commands_records.worker, commands_records.tracker),
+):
     cli.add_command(command)
 
 
@@ -63,7 +68,9 @@ for command in (commands_run.export, commands_run.explain, commands_run.trace):
 @click.option("--transfer", default="common", show_default=True, help="Host transfer preset")
 @click.option("--trials", type=AT_LEAST_1, default=64, show_default=True, help="To measure")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--workers", type=AT_LEAST_1, default=2, show_default=True, help="Processes")
+@click.option("--workers", type=AT_LEAST_1, help="Processes [default: 2, of a tracker 64]")
+@click.option("--tracker", metavar="HOST:PORT", help="Measure with the workers known there")
+@click.option("--key", default="upmem", show_default=True, help="Of these workers")
 @click.option("--work-dir", type=click.Path(path_type=Path), help="Records [default: runs/NAME]")
 @click.option("--resident", help="Inputs that lie on the DPUs already, e.g. A,B")
 @click.option("--count-all", is_flag=True, help="Count the transfer of every input")
@@ -72,6 +79,7 @@ for command in (commands_run.export, commands_run.explain, commands_run.trace):
     "--model", type=click.Path(path_type=Path), help="What earlier runs taught: FILE.json"
 )
 @click.option("--quiet", is_flag=True, help="No progress display")
+@click.option("--json", "as_json", is_flag=True, help="Progress and result as JSON lines")
 def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **options: Any) -> None:
     """Tune a workload, or a function of a file that returns te tensors."""
     import atim  # TVM takes seconds to import; --help need not wait for it
@@ -95,11 +103,16 @@ def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **optio
         work_dir=folder,
         seed=options["seed"],
         workers=options["workers"],
-        progress=not options["quiet"],
+        progress="json" if options["as_json"] else not options["quiet"],
+        tracker=options["tracker"],
+        key=options["key"],
         name=name if ".py:" in program else "",
         search=options["search"],
         model=options["model"],
     )
+    if options["as_json"]:
+        run.best  # noqa: B018 (raises when nothing was valid)
+        return
     _tell(folder)
     run.best.build().export(folder / "best", data=False)
     click.echo(f"wrote {folder / 'best'}: kernel.c, host.c, a Makefile; more: atim export {folder}")

@@ -32,7 +32,16 @@ from atim.export import DPU_FLAGS, HOST_FLAGS, HOST_LIBRARIES, write_folder
 from atim.outcome import Outcome, Timing
 from atim.toolchain import cache_folder, find_compiler
 
-__all__ = ["REPEATS", "WARM_UPS", "Tools", "build_program", "environment", "find_tools", "run"]
+__all__ = [
+    "REPEATS",
+    "WARM_UPS",
+    "Tools",
+    "build_program",
+    "call",
+    "environment",
+    "find_tools",
+    "run",
+]
 
 Array = NDArray[Any]
 
@@ -77,9 +86,9 @@ def find_tools() -> Tools:
             " upmem_env.sh, or use upmem_sim's: PATH=$(upmem-sim config --bin-dir):$PATH"
         )
     compiler, config = (str(found[name]) for name in (DPU_COMPILER, DPU_CONFIG))
-    options = shlex.split(_call([config, "--cflags", "--libs", "dpu"]))
+    options = shlex.split(call([config, "--cflags", "--libs", "dpu"]))
     try:
-        version = _call([config, "--modversion", "dpu"]).strip()
+        version = call([config, "--modversion", "dpu"]).strip()
     except ToolchainError:
         version = ""  # not every release's wrapper knows
     return Tools(compiler, config, tuple(find_compiler()), tuple(options), version)
@@ -97,7 +106,7 @@ def build_program(tools: Tools, sources: Sources, resident: Sequence[str]) -> tu
         folder = cache_folder() / f"hardware-{key[:32]}"
         if not folder.exists():
             for command in _commands(tools, program, sources):
-                _call(command, cwd=work)
+                call(command, cwd=work)
             try:
                 work.rename(folder)
             except OSError:
@@ -121,14 +130,16 @@ def run(
     tensors: Mapping[str, Array],
     resident: Collection[str] = (),
     *,
+    preset: str = "common",
     warm_ups: int = WARM_UPS,
     repeats: int = REPEATS,
 ) -> Outcome:
     """Build and run on the inputs among `tensors`, of the plan's shapes and dtypes.
 
     h2d and d2h include copies into and out of equal slices. The counter cycles is 0 on DIMMs, which
-    do not tell. Raises ToolchainError (no SDK, or it rejects the program) and HardwareError (the
-    run failed).
+    do not tell. preset: the system whose transfers upmem_sim's tools simulate.
+
+    Raises ToolchainError (no SDK, or it rejects the program) and HardwareError (the run failed).
     """
     resident = sorted(resident)
     folder, kernel = build_program(find_tools(), sources, resident)
@@ -140,7 +151,8 @@ def run(
                 tensors[tensor.name].tofile(Path(work) / files[tensor.name])
         options = ["-r", str(repeats), "-w", str(warm_ups), "-d", work, "-o", work, "-n"]
         with _one_at_a_time():
-            told = _call([str(folder / "check"), *options, "-k", str(folder / kernel)], runs=True)
+            command = [str(folder / "check"), *options, "-k", str(folder / kernel)]
+            told = call(command, runs=True, extra={"DPU_SIM_PRESET": preset})
         outputs = {
             t.name: np.fromfile(Path(work) / files[t.name], t.dtype).reshape(t.shape)
             for t in plan.tensors
@@ -172,7 +184,13 @@ def _one_at_a_time() -> Iterator[None]:
         yield
 
 
-def _call(command: list[str], *, cwd: Path | None = None, runs: bool = False) -> str:
+def call(
+    command: list[str],
+    *,
+    cwd: Path | None = None,
+    runs: bool = False,
+    extra: Mapping[str, str] | None = None,
+) -> str:
     """Standard output of a command; ToolchainError, or HardwareError for the program itself."""
     kind: type[AtimError] = HardwareError if runs else ToolchainError
     name = Path(command[0]).name
@@ -180,7 +198,7 @@ def _call(command: list[str], *, cwd: Path | None = None, runs: bool = False) ->
         done = subprocess.run(
             command,
             cwd=cwd,
-            env=environment(),
+            env={**(extra or {}), **environment()},
             capture_output=True,
             text=True,
             errors="replace",

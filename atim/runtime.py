@@ -59,7 +59,7 @@ def run(
     tensors = _host_tensors(plan, arrays)
     _check_names(plan, resident)
     if artifact.target.hardware:
-        return hardware.run(artifact.sources, tensors, resident)
+        return hardware.run(artifact.sources, tensors, resident, preset=artifact.target.transfer)
     if plan.prepare is not None:
         pointers = [tensors[name].ctypes.data for name in plan.prepare_args]
         artifact.host().work(plan.prepare, pointers, threads)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from atim.errors import UsageError
 from upmem_sim.params import DPU_PRESETS, DpuParams, SystemParams
-from upmem_sim.transfer import PRESETS
+from upmem_sim.transfer import PRESETS, TransferModel
 
 __all__ = [
     "ANNOTATE_MULTIPLY",
@@ -104,7 +104,9 @@ class Target:
         _check("stack bytes", self.stack_bytes, 64, self.chip.wram_bytes // self.tasklets)
         if self.stack_bytes % DMA_ALIGN_BYTES:
             raise UsageError(f"stack bytes: {self.stack_bytes} requested, multiple of 8 needed")
-        if self.transfer not in PRESETS:
+        if self.transfer.endswith(".json"):
+            _check_file(self.transfer)
+        elif self.transfer not in PRESETS:
             raise UsageError(f"transfer: {self.transfer!r} unknown, known: {', '.join(PRESETS)}")
 
     def on_hardware(self) -> Target:
@@ -127,6 +129,13 @@ class Target:
     @property
     def iram_instructions(self) -> int:
         return self.chip.iram_instructions
+
+
+def _check_file(path: str) -> None:
+    try:
+        TransferModel.preset(path)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def _check(what: str, value: int, low: int, high: int) -> None:

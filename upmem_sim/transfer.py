@@ -40,7 +40,7 @@ class Curve:
     systems; they differ in how far it goes, hence `cap`.
     """
 
-    fixed_ms: float = quantity("ms", "one call, one DPU or many", 0.035, 0.15)
+    fixed_ms: float = quantity("ms", "one call, one DPU or many", 0.023, 0.15)
     per_rank_ms: float = quantity("ms/rank", "added by each rank the call touches", 0.009, 0.018)
     rank_gb_s: float = quantity("GB/s", "rate of one full rank", 1.5, 10.0)
     exponent: float = quantity("1", "growth of the rate with DPUs", 0.42, 0.56)
@@ -158,7 +158,12 @@ class TransferModel:
 
     @staticmethod
     def preset(name: str = "common") -> TransferModel:
-        """The system called `name`; ValueError lists the names when there is none."""
+        """The system called `name`, or that of a file name.json (see `transfer_file`).
+
+        ValueError lists the names when there is none, or says what is wrong with the file.
+        """
+        if name.endswith(".json"):
+            return _preset_file(name)
         if name not in PRESETS:
             raise ValueError(f"transfer preset {name!r} is unknown: {', '.join(PRESETS)}")
         return _preset(name)
@@ -308,7 +313,7 @@ _THREE = (
     " CSV (224 to 2048 DPUs): mean absolute error 31, 33, 23 % in and 13.5, 24, 18 % out"
 )
 _ATIM = "fit to ATiM's artifact result CSV, SDK 2021.3: mean absolute error 20 % in, 18 % out"
-_KERN = "fit to uPIMulator input.xlsx, 870d916: mean absolute error 27 % in, 13 % out"
+_KERN = "fit to uPIMulator input.xlsx, 870d916: mean absolute error 26 % in, 13 % out"
 
 # fixed ms, ms per rank, GB/s of a rank, exponent, GB/s at most, evidence
 CURVES = {
@@ -316,7 +321,7 @@ CURVES = {
     ("common", "out"): Curve(0.13, 0.0097, 1.66, 0.51, 15.0, _THREE),
     ("upmem-2021.3-2048dpu", "in"): Curve(0.08, 0.014, 5.5, 0.5, 11.0, _ATIM),
     ("upmem-2021.3-2048dpu", "out"): Curve(0.13, 0.010, 1.7, 0.5, 9.0, _ATIM),
-    ("kern", "in"): Curve(0.035, 0.01, 4.1, 0.42, 58.0, _KERN),
+    ("kern", "in"): Curve(0.023, 0.01, 4.35, 0.427, 58.0, _KERN),
     ("kern", "out"): Curve(0.12, 0.01, 1.5, 0.48, 15.0, _KERN),
 }
 
@@ -343,6 +348,13 @@ ATIM_HOST = HostReduction(
 BROADCAST_GAIN = 2.5
 
 PRESETS = ("common", "upmem-2021.3-2048dpu", "cloud-2024", "kern")
+
+
+@cache
+def _preset_file(path: str) -> TransferModel:
+    from upmem_sim.transfer_file import read_preset  # which needs this module
+
+    return read_preset(path)
 
 
 @cache

@@ -1,0 +1,87 @@
+"""`atim doctor` and `atim calibrate`, with the drop-in tools and without any."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from atim import Target, cli
+from atim.errors import HardwareError, UsageError
+from atim.machine import calibrate, doctor
+from upmem_sim import TransferModel
+from upmem_sim.host import places
+
+
+@pytest.fixture(autouse=True)
+def tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UPMEM_HOME", raising=False)
+    monkeypatch.setenv("PATH", f"{places.bin_dir()}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("DPU_SIM_DPUS", "256")
+
+
+def test_doctor_finds_the_simulated_dpus(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"^ok  DPUs +256 in 4 ranks can be allocated, simulated", text, re.M)
+    assert "ready to tune on the simulator" in text
+
+
+def test_doctor_names_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("UPMEM_HOME", "/nowhere/sdk")
+    assert cli.run(["doctor"]) == 1
+    text = capsys.readouterr().out
+    assert "--  UPMEM_HOME   /nowhere/sdk is no folder" in text
+    assert "--  UPMEM tools  dpu-upmem-dpurte-clang, dpu-pkg-config: not in" in text
+    assert "missing for tuning: C compiler" in text
+    assert "not ready to run on DIMMs" in text
+
+
+def test_only_what_tuning_needs_decides() -> None:
+    findings = [doctor.Finding("C compiler", "cc", True), doctor.Finding("DPUs", "", False, False)]
+    assert "ready to tune" in doctor.text(findings)
+
+
+def test_calibration_recovers_the_simulated_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DPU_SIM_PRESET", "upmem-2021.3-2048dpu")
+    path = tmp_path / "mine.json"
+    options = ["--dpus", "128", "--repeats", "1", "--megabytes", "8"]
+    assert cli.run(["calibrate", str(path), *options]) == 0
+    assert f"wrote {path}" in capsys.readouterr().out
+    model, real = (TransferModel.preset(n) for n in (str(path), "upmem-2021.3-2048dpu"))
+    for size, dpus in ((32, 1), (2048, 64), (16384, 128), (1 << 20, 128)):
+        assert model.to_dpus(size, dpus) == pytest.approx(real.to_dpus(size, dpus), rel=0.1)
+        assert model.from_dpus(size, dpus) == pytest.approx(real.from_dpus(size, dpus), rel=0.1)
+    assert model.from_wram(512, 64) == pytest.approx(real.from_wram(512, 64), rel=0.02)
+    # the launch holds the cycles of an empty kernel
+    assert model.launch(128) == pytest.approx(real.launch(128), rel=0.01)
+    assert model.broadcast_gain == pytest.approx(real.broadcast_gain, rel=0.05)
+    assert 0.01 < model.reduction.far_ns < 100
+    target = Target(dpus=128, transfer=str(path))
+    assert target.transfer == str(path)
+
+
+def test_more_dpus_than_there_are(tmp_path: Path) -> None:
+    with pytest.raises(HardwareError, match="DPUs: 300 requested, limit 256"):
+        calibrate.measure(300)
+
+
+def test_numbers_of_dpus_grow_by_ranks_to_all() -> None:
+    assert calibrate.dpu_counts(2530) == (1, 8, 64, 128, 256, 512, 1024, 2048, 2530)
+    assert calibrate.dpu_counts(60) == (1, 8, 60)
+
+
+def test_bad_files_are_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"none\.json: No such file"):
+        Target(transfer=str(tmp_path / "none.json"))
+    (tmp_path / "bad.json").write_text(json.dumps({"name": "x"}))
+    with pytest.raises(UsageError, match="can't be read"):
+        Target(transfer=str(tmp_path / "bad.json"))
