@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atim.schedules.sketch import Sketch
+from atim.schedules.terms import TERMS
 from atim.target import Target
 from upmem_sim import TransferModel
 
@@ -30,19 +31,36 @@ DPUS_PER_RANK = 64
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """name, unit, and the closed form over the terms (and the four phases, in seconds)."""
+    """name, unit, meaning, and the closed form over the terms (and the four phases, in seconds)."""
 
     name: str
     unit: str
+    meaning: str
     compute: Callable[[Terms], Floats]
 
 
+_MEANINGS = {term.name: term.meaning for term in TERMS} | {
+    "h2d_s": "estimate: pushing inputs that aren't resident",
+    "kernel_s": "estimate: launch and the slowest DPU",
+    "d2h_s": "estimate: pulling results",
+    "host_s": "estimate: adding partial results",
+    "vector": "where operands without rows are kept: 0 a tile, 1 a block, 2 resident",
+    "cyclic": "1 when blocks are dealt to tasklets in turn",
+    "multiply": "how products are computed, 0 the compiler's routine",
+}
+# Decisions of which no term tells, 0 where a sketch has none.
+CHOICES = ("vector", "cyclic", "multiply")
+
+
 def _term(name: str, unit: str) -> Feature:
-    return Feature(name, unit, lambda t: t[name])
+    return Feature(name, unit, _MEANINGS[name], lambda t: t[name])
 
 
 def _ratio(name: str, over: str, under: str) -> Feature:
-    return Feature(name, "ratio", lambda t: t[over] / np.maximum(t[under], 1e-12))
+    def compute(t: Terms) -> Floats:
+        return t[over] / np.maximum(t[under], 1e-12)
+
+    return Feature(name, "ratio", f"{over} / {under}", compute)
 
 
 FEATURES = (
@@ -52,7 +70,12 @@ FEATURES = (
     _term("host_s", "s"),
     _ratio("kernel_share", "kernel_s", "total_s"),
     _term("dpus", "DPUs"),
-    Feature("ranks", "ranks", lambda t: np.ceil(t["dpus"] / DPUS_PER_RANK)),
+    Feature(
+        "ranks",
+        "ranks",
+        "that the DPUs fill, 64 each",
+        lambda t: np.ceil(t["dpus"] / DPUS_PER_RANK),
+    ),
     _term("pieces", "pieces"),
     _term("tasklets", "tasklets"),
     _term("rows_per_dpu", "elements"),
@@ -87,6 +110,7 @@ FEATURES = (
     _ratio("dma_bound", "dma_cycles", "issue_cycles"),
     _ratio("instructions_per_work", "instructions", "work"),
     _ratio("dma_per_work", "dma_count", "work"),
+    *(_term(name, "choice") for name in CHOICES),
 )
 
 # Names and units are part of the version: a model trained on another table must not be applied.
@@ -100,6 +124,9 @@ def describe(sketch: Sketch, matrix: NDArray[np.int64]) -> tuple[Floats, Floats]
     """Features [n, len(FEATURES)], and the log of the estimated seconds [n]."""
     terms = dict(sketch.terms(matrix))
     terms |= estimate(terms, sketch)
+    columns = sketch.columns(matrix)
+    for name in CHOICES:
+        terms[name] = np.asarray(columns.get(name, np.zeros(len(matrix))), np.float64)
     features = np.empty((len(matrix), len(FEATURES)))
     for column, feature in enumerate(FEATURES):
         features[:, column] = feature.compute(terms)

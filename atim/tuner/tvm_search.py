@@ -5,7 +5,8 @@ Each sketch is a design space of MetaSchedule whose trace samples our decisions,
 such samples, so every decision is tied to a loop of the stand-in as an unroll step. A postprocessor
 refuses what is illegal in closed form and writes the canonical candidate on the module, by which
 TVM tells candidates apart. XGBModel learns from our features. Everything else is TVM's default
-(population 512, 4 generations, mutation 0.85, 5 % at random), but for the size of a round.
+(population 512, half of ours; 4 generations, mutation 0.85, 5 % at random), but for the rounds,
+which are of our size.
 
 The strategy keeps its state in C++; a search that goes on after an interruption is replayed with
 what was measured, which gives the same proposals again.
@@ -85,7 +86,9 @@ class TvmSearch:
     def _begin(self) -> None:
         most = max(len(sketch.decisions) for sketch in self.space.sketches)
         module = _stand_in(most)
-        strategy = ms.search_strategy.EvolutionarySearch(max_fail_count=INITIAL_FAILURES)
+        strategy = ms.search_strategy.EvolutionarySearch(
+            population_size=self.options.population // 2, max_fail_count=INITIAL_FAILURES
+        )
         self._context = ms.TuneContext(
             mod=module,
             target=tvm.target.Target(TARGET),

@@ -1,20 +1,17 @@
-"""The cost model orders candidates, survives odd samples, and refuses files that do not fit."""
+"""The cost model orders candidates, survives odd samples, and can start from earlier runs."""
 
 from __future__ import annotations
-
-import json
 
 import numpy as np
 import pytest
 
-from atim.errors import RecordError
-from atim.tuner.cost_model import CostModel
+from atim.tuner.cost_model import CostModel, Samples
 
 NAMES = ("a", "b")
 
 
-def samples(count: int):
-    rng = np.random.default_rng(1)
+def samples(count: int, seed: int = 1):
+    rng = np.random.default_rng(seed)
     features = rng.integers(1, 100, (count, 2)).astype(np.float64)
     return features, np.zeros(count), features[:, 0] * 1e-3 + 5.0 / features[:, 1]
 
@@ -96,37 +93,37 @@ def test_same_samples_same_model():
     np.testing.assert_array_equal(one.predict(*samples(50)[:2]), two.predict(*samples(50)[:2]))
 
 
-def test_saved_and_loaded_it_predicts_the_same(tmp_path):
+def run_of(label: str, count: int, offset: float = 0.0, seed: int = 1) -> Samples:
+    features, estimates, seconds = samples(count, seed)
+    return Samples(label, features, estimates - offset, seconds)
+
+
+def test_what_earlier_runs_measured_orders_before_anything_is_measured():
     model = CostModel(NAMES, "1")
-    model.fit(*samples(100))
-    model.save(tmp_path / "model.json")
-    other = CostModel(NAMES, "1")
-    other.load(tmp_path / "model.json")
-    np.testing.assert_array_equal(model.predict(*samples(50)[:2]), other.predict(*samples(50)[:2]))
-    CostModel(NAMES, "1").save(tmp_path / "empty.json")
-    other.load(tmp_path / "empty.json")
-    assert not other.trained
+    # The second run's estimates are all wrong by the same factor, which must order nothing.
+    model.start_from([run_of("one", 100), run_of("two", 100, offset=5.0, seed=2)])
+    assert model.trained
+    features, estimates, seconds = samples(200, seed=3)
+    mean, deviation = model.predict(features, estimates)
+    assert order_agreement(mean, seconds) > 0.95
+    assert (deviation > 0).any()
 
 
-def test_a_file_that_does_not_fit_is_refused(tmp_path):
-    path = tmp_path / "model.json"
-    CostModel(NAMES, "1").save(path)
-    with pytest.raises(RecordError, match="feature version 1, this software has 2"):
-        CostModel(NAMES, "2").load(path)
-    with pytest.raises(RecordError, match="feature version 1, this software has 1"):
-        CostModel(("a", "c"), "1").load(path)
-    path.write_text("{")
-    with pytest.raises(RecordError, match="is damaged"):
-        CostModel(NAMES, "1").load(path)
-    path.write_text("[1]")
-    with pytest.raises(RecordError, match="not a cost model"):
-        CostModel(NAMES, "1").load(path)
-    path.write_text(
-        json.dumps({"format": "atim cost model", "features": NAMES, "version": "1", "trees": ["{"]})
-    )
-    with pytest.raises(RecordError, match="trees unreadable"):
-        CostModel(NAMES, "1").load(path)
-    with pytest.raises(RecordError, match="can't be read: No such file"):
-        CostModel(NAMES, "1").load(tmp_path / "none.json")
-    with pytest.raises(RecordError, match="can't be written: No such file"):
-        CostModel(NAMES, "1").save(tmp_path / "none" / "model.json")
+def test_a_run_corrects_what_it_started_from():
+    model = CostModel(NAMES, "1")
+    wrong = run_of("wrong", 200)
+    model.start_from([Samples("wrong", wrong.features, wrong.log_estimates, 1 / wrong.seconds)])
+    features, estimates, seconds = samples(400, seed=3)
+    assert order_agreement(model.predict(features, estimates)[0], seconds) < 0
+    model.fit(features[:200], estimates[:200], seconds[:200])
+    predicted, _ = model.predict(features[200:], estimates[200:])
+    assert order_agreement(predicted, seconds[200:]) > 0.9
+
+
+def test_starting_from_nothing_or_from_failures_alone_changes_nothing():
+    model = CostModel(NAMES, "1")
+    failed = run_of("failed", 4)
+    nothing = Samples("x", failed.features, failed.log_estimates, np.full(4, np.inf))
+    for runs in ([], [nothing], [run_of("single", 1)]):
+        model.start_from(runs)
+        assert not model.trained

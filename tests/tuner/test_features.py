@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from atim import workloads
 from atim.schedules import design_space
 from atim.schedules.verify import check
 from atim.target import Target
+from atim.tuner.baselines import SEARCHES
 from atim.tuner.cost_model import CostModel
 from atim.tuner.features import FEATURES, VERSION, describe, estimate
 from atim.tuner.proposals import Space
@@ -31,6 +34,14 @@ def test_names_are_unique_and_have_units():
     assert len(set(names)) == len(names)
     assert all(feature.unit for feature in FEATURES)
     assert VERSION.startswith("1-")
+
+
+def test_the_documentation_lists_every_feature_and_search():
+    text = (Path(__file__).parents[2] / "docs" / "tuner.md").read_text()
+    rows = re.findall(r"^\| `(\S+)` \| (.+?) \| (.+) \|$", text, re.MULTILINE)
+    assert rows == [(f.name, f.unit, f.meaning) for f in FEATURES]
+    listed = re.findall(r"^\| `(\S+)` \| ([^|]+) \|$", text, re.MULTILINE)
+    assert listed == [(name, meaning) for name, (meaning, _) in SEARCHES.items()]
 
 
 @pytest.mark.parametrize(("name", "shape"), CASES)

@@ -158,6 +158,38 @@ def test_a_space_without_legal_candidates_is_exhausted_at_once():
     assert search(Options(), space).propose([]) == ([], "the space is exhausted")
 
 
+def test_the_last_quarter_leaves_the_grid_and_finds_better(vast, best):
+    history, _ = run(Options(trials=96), vast)
+
+    def off_grid(observation) -> bool:
+        sketch = vast.sketches[observation.candidate.sketch]
+        pairs = zip(observation.candidate.values, sketch.decisions, strict=True)
+        return any(value not in decision.values for value, decision in pairs)
+
+    assert not any(off_grid(o) for o in history[:72])
+    assert sum(off_grid(o) for o in history[72:]) >= 8
+    assert min(o.seconds for o in history) < best  # better than anything on the grid
+    coarse, _ = run(Options(trials=96, refine=False), vast)
+    assert not any(off_grid(o) for o in coarse)
+
+
+def test_refinement_stays_within_a_step_of_the_grid():
+    space = make_space()
+    rng = np.random.default_rng(0)
+    parents = space.random(rng, 1, 5)
+    children = space.refine(rng, 1, parents, 400)
+    assert children.shape == (400, 5)
+    near = [
+        min(space.distances(1, child[None], parent)[0] for parent in parents) for child in children
+    ]
+    assert max(near) <= len(SPLIT.decisions)
+    for column, decision in enumerate(SPLIT.decisions):
+        assert children[:, column].min() >= decision.values[0]
+        assert children[:, column].max() <= decision.values[-1]
+    off_grid = ~np.isin(children[:, 2], SPLIT.decisions[2].values)
+    assert off_grid.any()
+
+
 def test_mutation_stays_on_the_grid_and_changes_something():
     space = make_space()
     rng = np.random.default_rng(0)
