@@ -1,4 +1,4 @@
-"""The `upmem-sim` command: cc, run, disasm, config.
+"""The `upmem-sim` command: cc, run, profile, trace, disasm, config.
 
 Whatever goes wrong is one line on standard error and an exit status that is not zero.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from upmem_sim import cc_options
+from upmem_sim import cc_options, commands_look
 from upmem_sim.errors import SimError
 
 FAILED = 1
@@ -115,6 +115,10 @@ def config(cflags: bool, libs: bool, bin_dir: bool) -> None:
         raise click.UsageError("give --cflags, --libs or --bin-dir")
     asked = ((cflags, places.cflags), (libs, places.libs), (bin_dir, places.bin_dir))
     click.echo(" ".join(str(text()) for wanted, text in asked if wanted))
+
+
+cli.add_command(commands_look.profile)
+cli.add_command(commands_look.trace)
 
 
 def _one_line(text: object) -> str:

@@ -1,0 +1,80 @@
+"""Commands that look inside a run: `upmem-sim profile` and `upmem-sim trace`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from upmem_sim.errors import SimError
+
+if TYPE_CHECKING:
+    from upmem_sim.dpu import Dpu
+
+__all__ = ["profile", "trace"]
+
+
+def _with_run_options(command: Callable[..., None]) -> Callable[..., None]:
+    """What both commands take."""
+    options: list[Any] = [
+        click.argument("program", type=click.Path(path_type=Path)),
+        click.option(
+            "--input",
+            "inputs",
+            multiple=True,
+            metavar="SYMBOL=FILE",
+            help="Write a file's bytes to a symbol before the run; repeatable",
+        ),
+        click.option("--max-cycles", type=click.IntRange(min=1), help="Stop after so many"),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _loaded(program: Path, inputs: tuple[str, ...]) -> Dpu:
+    from upmem_sim.dpu import Dpu
+    from upmem_sim.elf import read_elf
+
+    dpu = Dpu(read_elf(program))
+    for text in inputs:
+        symbol, equals, file = text.partition("=")
+        if not equals:
+            raise SimError(f"--input {text}: must be SYMBOL=FILE")
+        dpu.write(symbol, Path(file).read_bytes())
+    return dpu
+
+
+@click.command
+@_with_run_options
+@click.option("--hot", type=click.IntRange(min=0), default=10, show_default=True, help="Hot lines")
+def profile(program: Path, inputs: tuple[str, ...], max_cycles: int | None, hot: int) -> None:
+    """Run a program on one DPU and print where its cycles went.
+
+    Cycles by cause for each tasklet (they add up to the run), instructions by operation, transfers
+    by size, the hottest C lines, and each C file with the issue slots of every line.
+    """
+    from upmem_sim.profile import report
+
+    dpu = _loaded(program, inputs)
+    click.echo(report(dpu.program, dpu.run(max_cycles, profile=True), hot=hot), nl=False)
+
+
+@click.command
+@_with_run_options
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="JSON file")
+def trace(program: Path, inputs: tuple[str, ...], max_cycles: int | None, output: Path) -> None:
+    """Run a program on one DPU and write a timeline of its tasklets.
+
+    Open the file at https://ui.perfetto.dev: one track for each tasklet, with times in
+    microseconds and the C line that each span began with.
+    """
+    from upmem_sim.timeline import write_perfetto
+
+    dpu = _loaded(program, inputs)
+    result = dpu.run(max_cycles, trace=True)
+    assert result.trace is not None
+    write_perfetto(output, {0: result.trace}, dpu.program, dpu.params.clock_mhz)
+    click.echo(f"{output}: {len(result.trace):,} spans, {result.cycles:,} cycles")
