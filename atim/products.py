@@ -79,8 +79,8 @@ def widened(expr: ir.Expr) -> ir.Expr:
     """The narrow integer behind a cast that keeps its value, else the expression itself."""
     if not isinstance(expr, tirx.Cast):
         return expr
-    kinds = [np.dtype(str(e.ty)) for e in (expr.value, expr)]
-    return expr.value if kinds[0].kind in "iu" and np.can_cast(*kinds) else expr
+    inner, outer = (np.dtype(str(e.ty)) for e in (expr.value, expr))
+    return expr.value if inner.kind in "iu" and np.can_cast(inner, outer) else expr
 
 
 def block_forms(func: tirx.PrimFunc, block: str) -> tuple[int, ...]:

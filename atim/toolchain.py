@@ -55,8 +55,8 @@ class Artifact:
 def build(sources: Sources, target: Target, *, host: bool = True) -> Artifact:
     """Compile the kernel, and with `host` also the host half.
 
-    ScheduleError when the program does not fit the DPU's memories (known only now for IRAM),
-    ToolchainError when a compiler is missing or rejects the text.
+    ScheduleError when the program does not fit the DPU's memories (known only now for IRAM and
+    stacks), ToolchainError when a compiler is missing or rejects the text.
     """
     if host:
         compile_host(sources.host_c)
@@ -72,7 +72,19 @@ def build(sources: Sources, target: Target, *, host: bool = True) -> Artifact:
         upmem_sim.Dpu(program, target.chip)
     except upmem_sim.SimError as error:  # the chip is smaller than what the linker allows
         raise ScheduleError(str(error)) from error
+    stack = stack_needed(program)
+    if stack > sources.stack_bytes:
+        raise ScheduleError(
+            f"stack: {stack} bytes needed by each tasklet, limit {sources.stack_bytes}"
+        )
     return Artifact(sources, target, program)
+
+
+def stack_needed(program: upmem_sim.Program) -> int:
+    """Bytes of a tasklet's stack: the two largest frames, for kernels call routines that call
+    nothing that has a frame."""
+    frames = sorted(program.frames)
+    return sum(frames[-2:])
 
 
 class HostLibrary:

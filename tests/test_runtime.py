@@ -242,5 +242,11 @@ def test_a_program_too_large_is_an_illegal_candidate() -> None:
         toolchain.build(sources(f"volatile int32_t *g = grid; {body.replace('grid', 'g')}"), TARGET)
 
 
+def test_frames_that_do_not_fit_the_stack_are_an_illegal_candidate() -> None:
+    body = "volatile int32_t held[300]; held[grid[0] & 1] = grid[1]; grid[0] = held[0];"
+    with pytest.raises(ScheduleError, match=r"stack: 1,?2\d\d bytes needed by each tasklet, limit"):
+        toolchain.build(sources(f"volatile int32_t *g = grid; {body.replace('grid', 'g')}"), TARGET)
+
+
 def test_timing_adds_up() -> None:
     assert Timing(1.0, 2.0, 3.0, 4.0).total == 10.0

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from upmem_sim.isa import OP_INDEX, USE_IMM
+
 IRAM_BASE = 0x8000_0000
 MRAM_BASE = 0x0800_0000
 ATOMIC_BASE = 0xF000_0000
@@ -52,6 +54,14 @@ class Program:
     nr_tasklets: int
     lines: list[tuple[str, int] | None] = field(default_factory=list)
     mram_start: int = 0
+
+    @property
+    def frames(self) -> list[int]:
+        """Bytes of stack that each function with a frame takes, in program order: what it subtracts
+        from the stack pointer r22 when it is entered."""
+        rows = self.rows
+        entered = (rows["op"] == OP_INDEX["add"]) & (rows["rd"] == 22) & (rows["ra"] == 22)
+        return [-int(n) for n in rows["imm"][entered & (rows["rb"] == USE_IMM)] if n < 0]
 
     @property
     def host_symbols(self) -> dict[str, Symbol]:

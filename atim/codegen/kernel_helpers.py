@@ -75,10 +75,10 @@ typedef uint64_t __attribute__((may_alias)) word_t;
 """
 
 _ANY_BITS = """\
-/* all bits of two neighbours */
-static inline uint32_t any_bits(const int32_t *at) {
+/* `bits` and all bits of two neighbours */
+static inline uint32_t any_bits(uint32_t bits, const int32_t *at) {
     const uint64_t word = *(const word_t *)at;
-    return (uint32_t)word | (uint32_t)(word >> 32);
+    return bits | (uint32_t)word | (uint32_t)(word >> 32);
 }
 """
 
@@ -88,6 +88,14 @@ static inline uint32_t dot_narrow(uint32_t sum, const int32_t *a, const int32_t 
     const uint64_t u = *(const word_t *)a, v = *(const word_t *)b;
     sum += mul_ul_ul((uint32_t)u, (uint32_t)v);
     sum += mul_ul_ul((uint32_t)(u >> 32), (uint32_t)(v >> 32));
+    return sum;
+}
+"""
+
+_FORMED = """\
+/* no instruction: the sum is to be formed by now, where compilers would keep products for later */
+static inline uint32_t formed(uint32_t sum) {
+    __asm__ volatile("" : "+r"(sum));
     return sum;
 }
 """
@@ -170,10 +178,11 @@ static inline float float_packed(int32_t mantissa, int32_t scale) {
         return 0.0f;
     scale += size >> 29;
     size >>= size >> 29;
+    size = scale < 1 ? size >> (6 - scale) : ((uint32_t)(scale - 1) << 23) + (size >> 5);
     const union {
         uint32_t bits;
         float value;
-    } both = {sign | (scale < 1 ? size >> (6 - scale) : ((uint32_t)(scale - 1) << 23) + (size >> 5))};
+    } both = {sign | size};
     return both.value;
 }
 """
@@ -261,6 +270,7 @@ _TEXTS = {
     "word_t": _WORD,
     "any_bits": _ANY_BITS,
     "dot_narrow": _DOT_NARROW,
+    "formed": _FORMED,
     "float_bits": _FLOAT_BITS,
     "sign_bits": _SIGN_BITS,
     "float_is_odd": _FLOAT_OPEN,
@@ -271,10 +281,7 @@ _INSIDE = dict.fromkeys(("float_mantissa", "float_scale", "float_packed"), "floa
 
 _TYPES = ("int8", "uint8", "int16", "uint16")
 _WORDS = {
-    f"dot_{a}_{b}": (a, b)
-    for a in _TYPES
-    for b in _TYPES
-    if a.endswith("8") == b.endswith("8")
+    f"dot_{a}_{b}": (a, b) for a in _TYPES for b in _TYPES if a.endswith("8") == b.endswith("8")
 }
 _USED = re.compile(r"\b(mul_[su][lh]_[su][lh]|word_t|any_bits|float_bits|sign_bits)\b")
 

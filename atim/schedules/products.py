@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from atim.schedules.shapes import REGISTER_ROWS, Shape
-from atim.schedules.sketch import Column, Columns, Sketch
+from atim.schedules.sketch import Columns, Sketch
 from atim.target import (
     DMA_ALIGN_BYTES,
     MULTIPLY_BYTES,
@@ -29,6 +29,7 @@ from atim.target import (
 __all__ = ["ProductCosts", "product_costs"]
 
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class ProductCosts:
     a row, instructions of a copy and of the second way. `known` is false where the form is the
     compiler's."""
 
-    known: npt.NDArray[np.bool_]
+    known: Mask
     body: Floats
     tile: Floats
     code: Floats
@@ -101,7 +102,7 @@ def product_costs(sketch: Sketch, shape: Shape, columns: Columns) -> ProductCost
     return ProductCosts(chosen != MULTIPLY_LIBRARY, *total)
 
 
-def _cases(sketch: Sketch, shape: Shape, value: int, size: int) -> list[tuple[Column, Form]]:
+def _cases(sketch: Sketch, shape: Shape, value: int, size: int) -> list[tuple[Mask, Form]]:
     """Disjoint conditions with the form that is emitted: words need operands that lie side by side
     and an unrolled body of whole words, all but single products need sums in registers."""
     count = DMA_ALIGN_BYTES // size
@@ -120,7 +121,7 @@ def _cases(sketch: Sketch, shape: Shape, value: int, size: int) -> list[tuple[Co
         ]
     if value == MULTIPLY_FLOAT:
         return [(registers, _FORMS[value]), (~registers, _PLAIN[size])]
-    return [(np.ones_like(registers), _FORMS[value])]
+    return [(registers | ~registers, _FORMS[value])]
 
 
 def _load(form: Form, item_bytes: int) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import re
 import subprocess
 import tempfile
@@ -125,7 +126,9 @@ def compile_native(text: str, name: str, flags: tuple[str, ...] = ()) -> ctypes.
     folder.mkdir(exist_ok=True)
     path = folder / f"{name}_{digest}.so"
     if not path.exists():
-        source = path.with_suffix(".c")
+        # other processes may want the same library: it appears as a whole
+        part = path.with_suffix(f".{os.getpid()}.so")
+        source = part.with_suffix(".c")
         source.write_text(text)
         options = [
             "-O1",
@@ -137,7 +140,8 @@ def compile_native(text: str, name: str, flags: tuple[str, ...] = ()) -> ctypes.
             "-pthread",
             *flags,
         ]
-        subprocess.run(["cc", *options, "-o", str(path), str(source), "-lm"], check=True)
+        subprocess.run(["cc", *options, "-o", str(part), str(source), "-lm"], check=True)
+        os.replace(part, path)
     return ctypes.CDLL(str(path))
 
 
