@@ -10,6 +10,7 @@ from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from atim import offload
     from atim.errors import (
         AtimError,
         MismatchError,
@@ -33,6 +34,7 @@ __all__ = [
     "UnsupportedError",
     "UsageError",
     "design_space",
+    "offload",
     "tune",
     "tune_tasks",
 ]
@@ -74,6 +76,8 @@ check_ffi(_installed("apache-tvm-ffi"))
 
 
 def __getattr__(name: str) -> Any:
+    if name == "offload":  # a package that can be called
+        return import_module("atim.offload")
     if name not in _HOME:
         raise AttributeError(f"module 'atim' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

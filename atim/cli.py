@@ -19,6 +19,7 @@ import click
 
 from atim import commands_machine, commands_records, commands_run
 from atim.errors import AtimError, UsageError
+from atim.offload import command as commands_offload
 
 __all__ = ["cli", "main", "run"]
 
@@ -54,6 +55,7 @@ for command in (
     *(commands_machine.doctor, commands_machine.calibrate),
     *(commands_records.merge, commands_records.tvm_export, commands_records.tvm_import),
     *(commands_records.worker, commands_records.tracker),
+    commands_offload.offload,
 ):
     cli.add_command(command)
 
@@ -66,6 +68,7 @@ for command in (
 @click.option("--dpus", type=int, default=2048, show_default=True, help="DPUs at most")
 @click.option("--tasklets", type=int, help="Tasklets at most [default: the chip's]")
 @click.option("--transfer", default="common", show_default=True, help="Host transfer preset")
+@click.option("--hardware", is_flag=True, help="Measure on DIMMs, with the UPMEM SDK")
 @click.option("--trials", type=AT_LEAST_1, default=64, show_default=True, help="To measure")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--workers", type=AT_LEAST_1, help="Processes [default: 2, of a tracker 64]")
@@ -92,6 +95,7 @@ def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **optio
         dpus=options["dpus"],
         tasklets=tasklets_asked(options["tasklets"]),
         transfer=options["transfer"],
+        hardware=options["hardware"],
     )
     resident = options["resident"].split(",") if options["resident"] else None
     folder = options["work_dir"] or Path("runs") / name

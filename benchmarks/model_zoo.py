@@ -83,7 +83,7 @@ def _rotate_halves(x: Any, cos: Any, sin: Any) -> Any:
 
 
 class Attention(nn.Module):
-    """x [1, T, d], caches [1, heads, L, d / heads] -> y, longer caches. rotate: positions, or None."""
+    """x [1, T, d], caches [1, heads, L, d / heads] -> y, longer caches."""
 
     def __init__(
         self, width: int, heads: int, dtype: str, rotary: int = 0, rotate: Any = None
@@ -166,9 +166,7 @@ class SmallModel(nn.Module):
     def __init__(self, width: int, heads: int, words: int, dtype: str) -> None:
         super().__init__()
         self.embedding = nn.Embedding(words, width)
-        self.layers = nn.ModuleList(
-            [LlamaLayer(width, heads, 3 * width, dtype) for _ in range(2)]
-        )
+        self.layers = nn.ModuleList([LlamaLayer(width, heads, 3 * width, dtype) for _ in range(2)])
         self.norm = RMSNorm(width)
 
     def forward(self, tokens: Any, *caches: Any) -> tuple[Any, ...]:

@@ -49,7 +49,7 @@ ONLY = {
     "tvm": ("atim",),
     "tvm_ffi": ("atim",),
     "xgboost": ("atim.tuner",),
-    "matplotlib": ("atim.report", "benchmarks"),
+    "matplotlib": ("atim.report", "atim.offload", "benchmarks"),
     "torch": ("atim.offload",),
 }
 UPMEM_SIM_MAY = {"numpy", "elftools", "ziglang", "click"}

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import tvm
+import tvm_ffi
 from numpy.typing import NDArray
-from tvm import relax
+from tvm import ir, relax
 
 from atim.errors import MismatchError
 from atim.offload.importer import Imported
@@ -71,7 +72,7 @@ def _first_difference(imported: Imported) -> str | None:
     assert imported.trace is not None
     wanted = imported.trace()
     known = [(p, v, n) for p, v, n in imported.values if n in wanted and isinstance(v, relax.Var)]
-    module = relax.transform.ToNonDataflow()(_with_all_values(imported, [v for _, v, _ in known]))
+    module = _with_all_values(imported, [v for _, v, _ in known])
     module = relax.transform.LegalizeOps()(module)
     machine = relax.VirtualMachine(relax.build(module, target="llvm"), tvm.cpu())
     inputs = [tvm.runtime.tensor(np.ascontiguousarray(a)) for a in imported.examples]
@@ -87,14 +88,21 @@ def _with_all_values(imported: Imported, variables: list[Any]) -> Any:
     """The module with a main that returns every operator's value."""
     main = imported.module["main"]
     names = {str(v.name) for v in variables}
-    blocks, found = [], {}
-    for block in main.body.blocks:
-        bindings = list(block.bindings)
-        blocks.append(relax.BindingBlock(bindings))
-        found |= {str(b.var.name): b.var for b in bindings if str(b.var.name) in names}
-    values = relax.Tuple([found[str(v.name)] for v in variables])
-    body = relax.SeqExpr(blocks, values)
-    function = relax.Function(main.params, body, attrs=main.attrs)
-    module = imported.module.clone()
-    module["main"] = function
-    return module
+    builder = relax.BlockBuilder()
+    renamed: list[tuple[Any, Any]] = []
+
+    def new(variable: Any) -> Any:
+        return next((n for old, n in renamed if old.same_as(variable)), variable)
+
+    found = {}
+    with builder.function("main", list(main.params), attrs=dict(main.attrs or {})):
+        for block in main.body.blocks:
+            for binding in block.bindings:
+                value = tvm_ffi.structural_map(binding.value, (ir.Var, new))
+                emitted = builder.emit(value)
+                renamed.append((binding.var, emitted))
+                if str(binding.var.name) in names:
+                    found[str(binding.var.name)] = emitted
+        values = relax.Tuple([found[str(v.name)] for v in variables])
+        builder.emit_func_output(builder.emit(values))
+    return builder.get()

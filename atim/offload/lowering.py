@@ -34,12 +34,25 @@ def lower(imported: Imported) -> Imported:
     """
     module, constants = lift_constants(imported.module)
     module = narrow_products(module)
+    try:
+        try:
+            module = split_nests(_passes(fuse_transposed=True)(module))
+        except IndexError:  # TVM's pass fails on products of a matrix with itself, transposed
+            module = split_nests(_passes(fuse_transposed=False)(module))
+    except (TypeError, ValueError, AttributeError, RuntimeError) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        reason = lines[-1] if lines else type(error).__name__
+        raise UnsupportedError(f"lowering: {type(error).__name__}: {reason}") from error
+    return replace(imported, module=module, parameters=(*imported.parameters, *constants))
+
+
+def _passes(fuse_transposed: bool) -> Any:
     transform = relax.transform
-    passes = tvm.transform.Sequential(
+    return tvm.transform.Sequential(
         [
             transform.DecomposeOpsForInference(),
             transform.CanonicalizeBindings(),
-            transform.FuseTransposeMatmul(),
+            *([transform.FuseTransposeMatmul()] if fuse_transposed else []),
             transform.EliminateCommonSubexpr(),
             transform.LegalizeOps(),
             transform.AnnotateTIROpPattern(),
@@ -49,13 +62,6 @@ def lower(imported: Imported) -> Imported:
             transform.DeadCodeElimination(),
         ]
     )
-    try:
-        module = split_nests(passes(module))
-    except (TypeError, ValueError, AttributeError, RuntimeError) as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        reason = lines[-1] if lines else type(error).__name__
-        raise UnsupportedError(f"lowering: {type(error).__name__}: {reason}") from error
-    return replace(imported, module=module, parameters=(*imported.parameters, *constants))
 
 
 def _bytes(constant: Any) -> int:

@@ -87,14 +87,17 @@ class Offloaded:
         self.kernels = tuple(kernels)
         self.timings: list[Timing] = []
         self._machine = relax.VirtualMachine(executable, tvm.cpu())
+        self._failure: Exception | None = None
         self._residents: dict[tuple[int, str], Array] = {}
 
     def __call__(self, *inputs: Any) -> Any:
-        self.timings = []
+        self.timings, self._failure = [], None
         _running.append(self)
         try:
             result = self._machine["main"](*(_tensor(v) for v in inputs), *self.parameters)
-        except (tvm.error.InternalError, ValueError, TypeError) as error:
+        except (tvm.error.InternalError, RuntimeError, ValueError, TypeError) as error:
+            if self._failure is not None:
+                raise self._failure from None
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             raise UsageError(f"call: {lines[0] if lines else error}") from error
         finally:
@@ -191,7 +194,12 @@ _running: list[Offloaded] = []  # the modules being called, innermost last
 
 @tvm.register_global_func(PIM_LAUNCH)
 def _launch(number: Any, *tensors: Any) -> None:
-    _running[-1].launch(int(str(number)), tensors)
+    module = _running[-1]
+    try:
+        module.launch(int(str(number)), tensors)
+    except Exception as error:  # TVM would pass on its text alone
+        module._failure = error
+        raise
 
 
 def _tensor(value: Any) -> Any:

@@ -243,16 +243,22 @@ def _value(values: list[tuple[Any, Any]], buffer: Any) -> Any:
 
 
 def _type(buffer: Any, values: list[tuple[Any, Any]]) -> Any:
-    """The Relax type of a buffer whose sizes may be scalar parameters of the function."""
+    """The Relax type of a buffer whose sizes may be those of other values, or scalars."""
+
+    sizes: list[tuple[Any, Any]] = []
+    for known, value in values:
+        if not tirx.is_buffer_var(known):
+            sizes.append((known, value))
+        elif hasattr(value.ty, "shape") and value.ty.shape is not None:
+            pairs = zip(known.shape, value.ty.shape, strict=True)
+            sizes += [(own, given) for own, given in pairs if isinstance(own, tirx.Var)]
 
     def size(expr: Any) -> Any:
         if isinstance(expr, tirx.IntImm):
             return int(expr)
-        scalars = [(known, value) for known, value in values if not tirx.is_buffer_var(known)]
 
         def known_value(variable: Any) -> Any:
-            hits = [value for known, value in scalars if known.same_as(variable)]
-            return hits[0] if hits else variable
+            return next((given for own, given in sizes if own.same_as(variable)), variable)
 
         return tvm_ffi.structural_map(expr, (tirx.Var, known_value))
 

@@ -1,0 +1,106 @@
+"""`atim offload model.py:Net --input 1x4096`: place a model, print what moved and why."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from atim.errors import UsageError
+
+__all__ = ["offload"]
+
+DTYPES = ("float32", "int32", "int8", "int64", "uint8", "bool")
+
+
+@click.command()
+@click.argument("model", metavar="FILE.py:NAME|FILE.onnx")
+@click.option("--input", "inputs", multiple=True, required=True, help="Shape[:dtype], in order")
+@click.option("--dpus", type=int, default=2048, show_default=True, help="DPUs at most")
+@click.option("--target", "target_name", default="upmem-v1a", show_default=True, help="Chip")
+@click.option("--transfer", default="common", show_default=True, help="Host transfer preset")
+@click.option("--host", help="Host file: papers, or a path [default: measure this machine]")
+@click.option(
+    "--prices",
+    type=click.Choice(["estimate", "simulate", "tune"]),
+    default="simulate",
+    show_default=True,
+    help="How launches are priced",
+)
+@click.option("--trials", type=click.IntRange(min=1), default=16, show_default=True, help="Tuning")
+@click.option("--strategy", default="ours", show_default=True, help="Or one of the baselines")
+@click.option("--layers", type=int, default=1, show_default=True, help="Repetitions of the model")
+@click.option("--work-dir", type=click.Path(path_type=Path), help="Prices [default: runs/NAME]")
+@click.option("--save", type=click.Path(path_type=Path), help="Write the placed module here")
+@click.option("--run", is_flag=True, help="Run it on the simulator and compare with the original")
+def offload(model: str, inputs: tuple[str, ...], **options: Any) -> None:
+    """Decide for every loop nest of a model whether it runs on the host or on DPUs."""
+    # Before NumPy and TVM are loaded: BLAS threads that go on spinning slow the next nest.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+    shapes = [parse_input(text) for text in inputs]
+    from atim.offload.api import examples_of
+    from atim.offload.api import offload as offload_model
+    from atim.offload.report import text, write
+    from atim.target import Target
+
+    name, thing = load_model(model)
+    folder = options["work_dir"] or Path("runs") / name
+    target = Target(options["target_name"], dpus=options["dpus"], transfer=options["transfer"])
+    examples = examples_of(shapes)
+    result = offload_model(
+        thing,
+        examples,
+        target,
+        host=options["host"],
+        method=options["prices"],
+        trials=options["trials"],
+        strategy=options["strategy"],
+        layers=options["layers"],
+        work_dir=folder,
+    )
+    click.echo(text(result))
+    click.echo(f"wrote {write(result, folder)}")
+    if options["save"]:
+        click.echo(f"wrote {result.module.save(options['save'])}")
+    if options["run"]:
+        click.echo(result.verify(examples))
+
+
+def parse_input(text: str) -> tuple[tuple[int, ...], str]:
+    """ "1x4096:int32" -> ((1, 4096), "int32"); float32 unless it says so."""
+    sizes, _, dtype = text.partition(":")
+    dtype = dtype or "float32"
+    if not re.fullmatch(r"\d+(x\d+)*", sizes):
+        raise UsageError(f"input {text!r}: a shape such as 1x4096 or 1x4096:int32 needed")
+    if dtype not in DTYPES:
+        raise UsageError(f"input {text!r}: dtype {dtype!r} unknown, known: {', '.join(DTYPES)}")
+    return tuple(int(n) for n in sizes.split("x")), dtype
+
+
+def load_model(text: str) -> tuple[str, Any]:
+    """(name, model): an ONNX file, or a class, function or module object of a Python file."""
+    if text.endswith(".onnx"):
+        if not Path(text).is_file():
+            raise UsageError(f"file {text} does not exist")
+        return Path(text).stem, text
+    file, found, name = text.rpartition(":")
+    path = Path(file)
+    if not found or path.suffix != ".py" or not path.is_file():
+        raise UsageError(f"model {text!r}: FILE.py:NAME of a file that exists, or FILE.onnx needed")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        thing = getattr(module, name)
+        is_made = not isinstance(thing, type) and (hasattr(thing, "forward") or not callable(thing))
+        return f"{path.stem}-{name}", thing if is_made else thing()
+    except AttributeError as error:
+        raise UsageError(f"{path} has no {name!r} ({error})") from error
+    except Exception as error:
+        raise UsageError(f"{path}: {type(error).__name__}: {error}") from error

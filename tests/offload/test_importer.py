@@ -1,0 +1,231 @@
+"""Imports compute what the original does: each known fault of the importer, mended or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from atim.errors import MismatchError, UnsupportedError, UsageError
+from atim.offload import api, check, converters, importer
+from atim.offload.placement import Problem
+from atim.offload.profile import HostFile
+from atim.target import Target
+
+
+class Function(nn.Module):
+    """A model that is one function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: Any) -> Any:
+        return self.function(*inputs)
+
+
+def prepared(function: Callable[..., Any], *inputs: Any) -> api.Prepared:
+    """`prepare` compares every output with the original, and raises when one differs."""
+    return api.prepare(Function(function), inputs)
+
+
+X = torch.arange(24, dtype=torch.float32).reshape(2, 3, 4)
+BYTES = torch.arange(-32, 32, dtype=torch.int8).reshape(4, 16)
+
+
+def full_mask(x: Any) -> Any:
+    return x[0, :, :3] + torch.full((3, 3), float("-inf")).triu(1)
+
+
+def attention(x: Any, mask: Any) -> Any:
+    return functional.scaled_dot_product_attention(x, x + 1, x - 1, attn_mask=mask)
+
+
+RIGHT = {
+    "negative select": (lambda x: x[:, -1] + x[..., -2, :], (X,)),
+    "negative index": (lambda x, i: x[:, i], (X, torch.tensor([-1, 0, -3]))),
+    "negative index on every axis": (
+        lambda x, i: x[i, i, i],
+        (X, torch.tensor([-1, 0, -2])),
+    ),
+    "int32 product": (lambda a: a.int() @ a.int().t(), (BYTES,)),
+    "full of infinity": (full_mask, (X,)),
+    "amax": (lambda x: x.amax((1, 2)) - x.amin(0, keepdim=True).amax(), (X,)),
+    "logsumexp": (lambda x: torch.logsumexp(x, -1), (X,)),
+    "tril": (lambda x: x.tril(-1) + x.triu(1), (X,)),
+    "addmm": (lambda a: torch.addmm(a[0], a, a.t() @ a, alpha=2.0), (X[0],)),
+    "attention with mask": (attention, (X[None], torch.ones(3, 3, dtype=torch.bool).tril())),
+    "attention with float mask": (attention, (X[None] / 9, torch.zeros(3, 3))),
+}
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_what_the_importer_gets_wrong_is_mended(case: str) -> None:
+    function, inputs = RIGHT[case]
+    prepared(function, *inputs)
+
+
+def test_integer_sums_above_2_to_the_24_are_exact() -> None:
+    weight = torch.full((2, 1 << 10), 40_000, dtype=torch.int32)
+    weight[1] += 1
+    found = prepared(lambda x: functional.linear(x, weight), torch.full((1, 1 << 10), 3).int())
+    assert 3 * 40_001 * (1 << 10) > 1 << 24
+    nests = [n for n in found.graph.nests if n.features.reduced > 1]
+    assert {n.features.dtype for n in nests} == {"int32"}
+
+
+def test_products_of_bytes_read_bytes() -> None:
+    weight = nn.Parameter(BYTES, requires_grad=False)
+    found = prepared(lambda x: x.int() @ weight.int().t(), torch.ones(1, 16, dtype=torch.int8))
+    (nest,) = [n for n in found.graph.nests if n.features.reduced > 1]
+    assert sorted(nest.features.read_bytes.values()) == [16, 64]
+    assert not [n for n in found.graph.nests if n.features.reads == 64 and n is not nest]
+
+
+def test_large_buffers_stay_as_wide_as_they_are() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("weight", torch.ones(64, 64, dtype=torch.int8))
+
+        def forward(self, x: Any) -> Any:
+            return x.int() @ self.weight.int().t()
+
+    found = api.prepare(Net(), (torch.ones(1, 64, dtype=torch.int8),))
+    assert [str(p.dtype) for p in found.imported.parameters] == ["int8"]
+
+
+def test_an_updated_buffer_is_refused_by_name() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("cache", torch.zeros(4))
+
+        def forward(self, x: Any) -> Any:
+            self.cache.add_(x)
+            return self.cache * 2
+
+    with pytest.raises(UnsupportedError, match="cache is updated in place"):
+        api.prepare(Net(), (torch.ones(4),))
+
+
+def test_complex_numbers_and_data_dependent_shapes_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="complex numbers"):
+        prepared(lambda x: torch.fft.fft(x).real, torch.ones(8))
+    with pytest.raises(UnsupportedError):
+        prepared(lambda x: x[x > 3], X)
+
+
+def test_what_is_missing_runs_through_pytorch_and_is_named() -> None:
+    class Inner(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.logcumsumexp(x, -1)
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x: Any) -> Any:
+            return self.inner(x) + x.kthvalue(2, dim=-1)[0][..., None]
+
+    found = api.prepare(Net(), (X,))
+    places = {p.operator: p for p in found.imported.fallbacks}
+    assert set(places) == {"logcumsumexp.default", "kthvalue.default"}
+    assert places["logcumsumexp.default"].module == "inner"
+
+
+def test_a_shared_linear_and_tied_weights() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = nn.Embedding(10, 8)
+            self.mix = nn.Linear(8, 8)
+
+        def forward(self, i: Any) -> Any:
+            x = self.mix(self.mix(self.embedding(i)))
+            return functional.linear(x, self.embedding.weight)
+
+    found = api.prepare(Net(), (torch.tensor([[3, 1]]),))
+    shapes = [tuple(map(int, p.shape)) for p in found.imported.parameters]
+    assert shapes.count((10, 8)) == 1
+    assert shapes.count((8, 8)) == 1
+
+
+def test_a_wrong_import_names_the_first_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(node: Any, translator: Any) -> Any:
+        from tvm import relax
+
+        x = translator.env[node.args[0]]
+        return translator.block_builder.emit(relax.op.nn.relu(x))
+
+    class Inner(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.tanh(x)
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x: Any) -> Any:
+            return torch.exp(self.inner(x + 1))
+
+    monkeypatch.setitem(converters.CONVERTERS, "tanh.default", wrong)
+    with pytest.raises(MismatchError, match=r"first: tanh\.default in inner"):
+        api.prepare(Net(), (X,))
+
+
+def test_a_dynamic_length_is_right_at_another_length() -> None:
+    batch = torch.export.Dim("batch", min=1, max=64)
+    model = Function(lambda x: torch.softmax(x * 2, -1).sum(-1))
+    found = api.prepare(model, (torch.rand(3, 5),), (({0: batch},),))
+    kinds = {n.features.kind for n in found.graph.nests}
+    assert kinds == {"dynamic"}
+    assert found.launches == ()
+    host = HostFile.load("papers")
+    problem = Problem(found.graph, host, Target(dpus=16), (), ())
+    module = api.finish(found, problem, problem.place("ours"))
+    x = torch.rand(7, 5)
+    np.testing.assert_allclose(module(x), model(x).numpy(), rtol=1e-5)
+
+
+def test_onnx_with_outer_weights(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx", reason="onnx is an optional extra")
+    from onnx import TensorProto, helper, numpy_helper
+
+    weight = np.random.default_rng(0).standard_normal((128, 64)).astype(np.float32)
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (("x", [1, 128]), ("y", [1, 64]))
+    ]
+    initial = [numpy_helper.from_array(weight, "w")]
+    graph = helper.make_graph([node], "g", ends[:1], ends[1:], initial)
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph), path)
+    found = api.prepare(path, (np.ones((1, 128), np.float32),))
+    (launch,) = [x for x in found.launches if x.form == "nest"]
+    matrix = launch.operands[0]
+    assert (matrix.shape, matrix.transposed, matrix.resident) == ((64, 128), True, True)
+    with pytest.raises(UsageError, match="can't be read as ONNX"):
+        api.prepare(tmp_path / "none.onnx", ())
+
+
+def test_other_things_are_no_models() -> None:
+    with pytest.raises(UsageError, match="int given"):
+        importer.import_model(3, ())
+
+
+def test_compare_sees_small_differences() -> None:
+    a = np.array([1.0, np.inf, np.nan], np.float32)
+    assert check.compare([a], [a]) is None
+    assert "output 0" in (check.compare([a], [np.array([1.01, np.inf, np.nan], np.float32)]) or "")
+    assert check.compare([np.array([7])], [np.array([8])]) is not None
+    assert check.compare([a], [a, a]) == "1 outputs, 2 expected"

@@ -1,0 +1,90 @@
+"""Host files: what ships, what is saved, what a nest is bound by; a short measurement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tvm import te, tirx
+
+from atim.errors import UsageError
+from atim.offload import profile
+from atim.offload.nests import Features, Graph, Nest, features_of
+from atim.offload.profile import HostFile
+
+# rows of the CPU column of ATiM's table (ISCA 2025, artefact): bytes, milliseconds
+PUBLISHED = (
+    (4 * 4096 * 4096, 5.168),
+    (4 * 16384 * 4096, 18.195),
+    (4 * 4096 * 16384, 17.586),
+    (4 * 64 * 512 * 256, 2.565),
+    (4 * 112 * 256 * 256, 2.154),
+    (4 * 21504 * 7168, 37.855),
+)
+
+
+def features(reads: int = 0, writes: int = 0, operations: int = 0) -> Features:
+    counted = {("add", "float32"): operations} if operations else {}
+    return Features("mtv", 1, 1, {"a": reads}, {"b": writes}, counted, "float32")
+
+
+@pytest.mark.parametrize(("nbytes", "milliseconds"), PUBLISHED)
+def test_the_papers_host_is_that_of_the_table(nbytes: int, milliseconds: float) -> None:
+    seconds = HostFile.load("papers").estimate("", features(reads=nbytes)).seconds
+    assert seconds * 1e3 == pytest.approx(milliseconds, rel=0.25)
+
+
+def test_what_bounds_a_nest() -> None:
+    host = HostFile("h", "", 1, 2e9, 1e9, {"float32": 1e9}, 0.0)
+    assert host.estimate("", features(8, 2)).limit == "reads"
+    assert host.estimate("", features(2, 8)).limit == "writes"
+    assert not host.estimate("", features(8, 8, 1000)).memory_bound
+
+
+def test_a_host_file_comes_back(tmp_path: Path) -> None:
+    host = HostFile("h", "d", 2, 1e9, 2e9, {"": 3e9}, 1e-6, ratios={"k": (0.5, "blas")})
+    host.save(tmp_path / "h.json")
+    assert HostFile.load(tmp_path / "h.json") == host
+    slow = host.estimate("k", features(1 << 20)).seconds - 1e-6
+    assert slow == pytest.approx(2 * (host.estimate("", features(1 << 20)).seconds - 1e-6))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("nobody", None), ("bad.json", "{"), ("bad.json", '{"a": 1}'), ("bad.json", "[]")],
+)
+def test_bad_host_files(tmp_path: Path, name: str, text: str | None) -> None:
+    path = tmp_path / name
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UsageError, match="host"):
+        HostFile.load(path if text is not None else name)
+
+
+def matrix_vector(rows: int, columns: int, dtype: str = "float32") -> tirx.PrimFunc:
+    a = te.placeholder((rows, columns), dtype, "a")
+    x = te.placeholder((columns,), dtype, "x")
+    k = te.reduce_axis((0, columns), "k")
+    y = te.compute((rows,), lambda i: te.sum(a[i, k] * x[k], axis=k), "y")
+    return te.create_prim_func([a, x, y])
+
+
+def test_counts_of_a_nest() -> None:
+    found = features_of(matrix_vector(64, 100))
+    assert (found.kind, found.spatial, found.reduced) == ("mtv", 64, 100)
+    assert found.reads - found.read_bytes.get("y", 0) == 4 * (64 * 100 + 100)
+    assert found.operations == {("add", "float32"): 6400, ("mul", "float32"): 6400}
+    assert found.intensity == pytest.approx(12800 / (found.reads + found.writes))
+
+
+def test_this_machine_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profile, "PROBE_ROWS", 256)
+    monkeypatch.setattr(profile, "PROBE_COLUMNS", 1024)
+    func = matrix_vector(128, 256)
+    nest = Nest(0, "n", "n", func, ("a", "x"), ("y",), features_of(func))
+    host = profile.measure_host(Graph((nest,), {}, (), ()), rounds=1)
+    ratio, code = host.ratios[nest.key]
+    assert ratio > 0
+    assert code in ("loops", "blas")
+    assert host.read_bytes_s > 1e7
+    assert profile.measure_host(Graph((nest,), {}, (), ()), known=host, rounds=1) == host
