@@ -21,7 +21,7 @@ from tvm.s_tir import Schedule
 from atim.errors import UnsupportedError
 from atim.schedules.margins import BACKWARDS_MARGIN, Grown, with_margins
 
-__all__ = ["Axis", "Epilogue", "Operand", "Program", "analyse", "item_bytes"]
+__all__ = ["Axis", "Epilogue", "Operand", "Program", "analyse", "inlined", "is_reduction", "item_bytes"]
 
 # TVM's nodes have no Python types worth naming
 Node = Any
@@ -89,7 +89,8 @@ class Epilogue:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A PrimFunc with one main block; `func` has the element-wise producers inlined already.
+    """A PrimFunc with one main block; `func` has the element-wise producers inlined already, and
+    some inputs may be declared larger than they are (margins.py). `original` is as it was given.
 
     `operations` counts (operation, dtype) of the main block's value, its accumulation included.
     """
@@ -101,6 +102,7 @@ class Program:
     output: Operand
     operations: tuple[tuple[str, str, int], ...]
     epilogue: Epilogue | None
+    original: tirx.PrimFunc
 
     @property
     def spatial(self) -> tuple[int, ...]:
@@ -137,15 +139,16 @@ def analyse(func: tirx.PrimFunc) -> Program:
     if not _identity(output, spatial):
         raise UnsupportedError(f"block {name}: output not indexed by its axes in order")
     epilogue = None if after is None else _epilogue(schedule.get(after), output, axes)
-    func, inputs = _grown(schedule, block, axes, inputs, epilogue)
+    grown, inputs = _grown(schedule, block, axes, inputs, epilogue)
     return Program(
-        func=func,
+        func=grown,
         block=name,
         axes=axes,
         inputs=inputs,
         output=output,
         operations=operations,
         epilogue=epilogue,
+        original=func,
     )
 
 
@@ -212,7 +215,7 @@ def inlined(schedule: Schedule) -> tuple[Node, Node | None]:
     element-wise before and between is inlined."""
     blocks = schedule.get_child_blocks(schedule.get_sblock("root"))
     names = [str(schedule.get(b).name_hint) for b in blocks]
-    reductions = [n for n, b in zip(names, blocks, strict=True) if _is_reduction(schedule.get(b))]
+    reductions = [n for n, b in zip(names, blocks, strict=True) if is_reduction(schedule.get(b))]
     if len(reductions) > 1:
         raise UnsupportedError(f"blocks {', '.join(reductions)}: one reduction at most in a kernel")
     main = reductions[0] if reductions else names[-1]
@@ -242,7 +245,7 @@ def _epilogue(block: Node, result: Operand, axes: tuple[Axis, ...]) -> Epilogue:
         return replace(operand, index=tuple(index))
 
     extents = [int(iv.dom.extent) for iv in block.iter_vars]
-    same = extents == [axes[i].extent for i in spatial] and not _is_reduction(block)
+    same = extents == [axes[i].extent for i in spatial] and not is_reduction(block)
     if not same:
         return Epilogue(str(block.name_hint), (), output, operations, fused=False)
     reads = [widened(operand) for operand in inputs]
@@ -298,7 +301,7 @@ def _identity(operand: Operand, axes: list[int]) -> bool:
     )
 
 
-def _is_reduction(block: Node) -> bool:
+def is_reduction(block: Node) -> bool:
     return any(int(iv.iter_type) == _REDUCE for iv in block.iter_vars)
 
 

@@ -13,12 +13,11 @@ import dataclasses
 import json
 import urllib.parse
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tvm
+import tvm_ffi
 from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.target import Target as TvmTarget
@@ -131,7 +130,7 @@ def _start(problem: Problem, sketch: Sketch) -> tuple[tirx.PrimFunc, Schedule]:
     func = problem.func()
     schedule = Schedule(func, debug_mask="none", error_render_level="fast")
     inlined(schedule)
-    if tvm.ir.structural_equal(schedule.mod["main"], sketch.func):
+    if tvm_ffi.structural_equal(schedule.mod["main"], sketch.func):
         return func, schedule
     return sketch.func, Schedule(sketch.func, debug_mask="none", error_render_level="fast")
 
@@ -150,7 +149,7 @@ def _commit(
         "setting": dict(run.setting),
         "trace": trace,
         # the workload of the database is the program, except where it had to be another one
-        "program": "" if tvm.ir.structural_equal(func, problem.func()) else run.program,
+        "program": "" if tvm_ffi.structural_equal(func, problem.func()) else run.program,
     }
     text = urllib.parse.quote(json.dumps(note))
     schedule.annotate(schedule.get_sblock("root"), ANNOTATION, text)

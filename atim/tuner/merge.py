@@ -55,7 +55,9 @@ def add_run(
         return run, 0, len(records)
     own = database.records(number)
     places = {_candidate(r): r for r in own}
-    known, changed, fresh = 0, {}, []
+    known = 0
+    changed: dict[int, str] = {}
+    fresh: list[Record] = []
     for record in records:
         twin = places.get(_candidate(record))
         if twin is None:

@@ -33,7 +33,7 @@ PROTOCOL = 1
 POLL_S = 0.5  # a worker answers at least so often
 SILENCE_S = 60  # after which it is lost
 RETRY_S = 5.0  # between two looks for a tracker that is away
-NEEDED = "pip install tornado cloudpickle"
+NEEDED = "pip install tornado"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from synthetic import ToyJob
-from test_loop import HERE, tune, undisturbed, what  # noqa: F401 (a fixture)
+from test_loop import HERE, tune, what
 
 from atim.errors import UsageError
 from atim.tuner.pool import Pool
@@ -90,10 +90,9 @@ def descendants(pid: int) -> list[int]:
     return children + [pid for child in children for pid in descendants(child)]
 
 
-def test_workers_elsewhere_give_the_same_records_as_builders_here(
-    tmp_path, fleet, worker, undisturbed
-):
-    assert what(tune(tmp_path, fleet=fleet, workers=4)) == what(undisturbed)
+def test_workers_elsewhere_give_the_same_records_as_builders_here(tmp_path, fleet, worker):
+    here = tune(tmp_path / "here")
+    assert what(tune(tmp_path / "elsewhere", fleet=fleet, workers=4)) == what(here)
 
 
 def test_a_lost_worker_costs_a_retry_and_nothing_else(fleet, worker):
@@ -120,12 +119,11 @@ def test_a_worker_of_another_version_is_not_used(fleet, worker):
     assert "has 0 workers 'test', 0 of them free" in other.situation()
 
 
-def test_nothing_of_a_worker_survives_it(fleet):
-    process = start_worker(Fleet(fleet.host, fleet.port, "mortal", "1"))
-    wait_until(lambda: len(descendants(process.pid)) >= 2)
-    family = descendants(process.pid)
-    process.kill()
-    process.wait()
+def test_nothing_of_a_worker_survives_it(fleet, worker):
+    family = descendants(worker.pid)
+    assert len(family) >= 2
+    worker.kill()
+    worker.wait()
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in family))
 
 
