@@ -135,7 +135,7 @@ def key_of(
     machine = (
         f"{target.name}, {target.dpus} DPUs, {target.tasklets} tasklets,"
         f" {target.stack_bytes} B stacks, transfers {target.transfer}"
-    )
+    ) + (", measured on DIMMs" if target.hardware else "")
     objective = "h2d + kernel + d2h + host"
     if resident:
         objective += f", without h2d of {', '.join(sorted(resident))}"

@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from atim import Target, cli
-from atim.errors import HardwareError, UsageError
+from atim import Target, cli, hardware, pipeline, runtime, toolchain, workloads
+from atim.errors import HardwareError, MismatchError, UsageError
 from atim.machine import calibrate, doctor
+from atim.schedules import manual
+from atim.tuner.folder import open_best
+from atim.tuner.measure import check_outputs, run_task, sample_inputs
+from atim.tuner.plan import Plan
+from atim.tuner.search import Options
+from atim.tuner.trial import Task
 from upmem_sim import TransferModel
 from upmem_sim.host import places
 
@@ -85,3 +93,51 @@ def test_bad_files_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text(json.dumps({"name": "x"}))
     with pytest.raises(UsageError, match="can't be read"):
         Target(transfer=str(tmp_path / "bad.json"))
+
+
+@pytest.mark.slow
+def test_tuning_measures_through_the_exported_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--shape", "60,64", "--dpus", "16", "--trials", "3", "--workers", "1", "--quiet"]
+    assert cli.run(["tune", "mtv", *options, "--hardware", "--work-dir", str(tmp_path)]) == 0
+    assert "measured on DIMMs" in capsys.readouterr().out
+    best = open_best(tmp_path)
+    assert best.sketch.target.hardware
+    assert best.record.counters["repeats"] == 5
+    built = best.build()
+    rng = np.random.default_rng(0)
+    a, x = rng.integers(0, 50, (60, 64), np.int32), rng.integers(0, 50, 64, np.int32)
+    y, timing = built(a, x)
+    assert (y == a @ x).all()
+    # host copies and additions take real time, the rest is simulated and so repeats
+    assert timing.kernel == pytest.approx(best.timing.kernel, rel=0.2)
+
+
+def test_a_trial_on_hardware_is_checked_and_timed() -> None:
+    target = Target(dpus=16).on_hardware()
+    plan = Plan.of(workloads.get("va", (1001,)), target, Options(trials=1, seed=0))
+    assert plan.key.target.endswith(", measured on DIMMs")
+    (sketch,) = plan.sketches
+    task = Task(sketch.name, {d.name: min(d.values) for d in sketch.decisions} | {"dpus_i": 5})
+    arrays = sample_inputs(sketch.func)
+    measured = run_task(sketch.func, sketch, task, arrays)
+    assert measured.status == "ok", measured.message
+    assert measured.timing is not None
+    assert min(measured.timing[1:3]) > 0
+    wrong = {**arrays, "A": arrays["A"] + 1}
+    artifact = toolchain.build(pipeline.compile(sketch, task.decisions, target), target)
+    outcome = runtime.run(artifact, wrong)
+    assert outcome.outputs is not None
+    with pytest.raises(MismatchError):
+        check_outputs(sketch.func, arrays, outcome.outputs)
+
+
+def test_faults_on_hardware_are_recorded_as_such(tmp_path: Path) -> None:
+    target = Target(dpus=4).on_hardware()
+    workload = workloads.get("va", (64,))
+    sketch, decisions = manual.prim_style(workload, target)
+    sources = pipeline.compile(sketch, decisions, target)
+    broken = replace(sources, kernel_c=sources.kernel_c.replace("return 0;", '__asm__("fault 7");'))
+    with pytest.raises(HardwareError, match=r"check exited with 1: .*fault"):
+        hardware.run(broken, workload.inputs(np.random.default_rng(0)))
