@@ -6,7 +6,7 @@ copies     as long as their tiles, no longer than results  codegen/compact.py, w
 place      each DPU's tiles, kernel in local coordinates   codegen/transfer.py
 boundary   copies to DMA, guards out of the loops          codegen/boundary.py
 lower      accumulators in registers, tasklets, barriers   codegen/registers.py, lower.py
-products   inner loops in the DPU's forms of multiply      codegen/products.py
+forms      inner loops in the DPU's forms of arithmetic    codegen/products.py, lanes.py
 emit       kernel.c, host.c                                codegen/kernel_c.py, host_c.py
 """
 
@@ -22,6 +22,7 @@ from atim.codegen.boundary import BOUNDARY_PASSES
 from atim.codegen.compact import compact_buffers
 from atim.codegen.host_c import emit_host
 from atim.codegen.kernel_c import emit_kernel
+from atim.codegen.lanes import join_lanes
 from atim.codegen.lower import lift_inits, spread_tasklets
 from atim.codegen.narrow import narrow_copies
 from atim.codegen.products import form_products
@@ -62,7 +63,7 @@ def compile_func(
         if boundary_pass.level <= boundary_level:
             kernel = boundary_pass.run(kernel, tiles)
     kernel = promote_sums(lift_inits(kernel, tiles), tiles)
-    spread = form_products(spread_tasklets(kernel, target.tasklets))
+    spread = join_lanes(form_products(spread_tasklets(kernel, target.tasklets)))
 
     title = describe(placed.plan)
     kernel_text = emit_kernel(spread, tiles, title)

@@ -58,7 +58,7 @@ class Product:
         if all(t in _BYTES for t in types):
             return (MULTIPLY_WORDS,)
         if all(t in _HALVES for t in types) and np.dtype(self.dtype).itemsize <= 4:
-            return (MULTIPLY_WORDS,)
+            return (MULTIPLY_LIBRARY, MULTIPLY_WORDS)  # the compiler's code ends early for bytes
         return _INT32_FORMS if self.dtype == "int32" else (MULTIPLY_LIBRARY,)
 
 

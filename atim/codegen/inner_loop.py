@@ -16,7 +16,7 @@ from atim.codegen.split import substitute, with_body
 from atim.products import widened
 from atim.target import DMA_ALIGN_BYTES, SCOPE_REGISTERS
 
-__all__ = ["Loop", "Words", "match_loop", "occurs", "words_of"]
+__all__ = ["Loop", "Words", "match_loop", "moved", "occurs", "side_by_side", "words_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def words_of(loop: Loop, ranges: Ranges) -> Words | None:
     (count,) = counts
     for at, copy in enumerate(loop.unrolled):
         whole = int(copy.extent) % count == 0 and not occurs(loop.place, copy.loop_var)
-        if whole and all(_side_by_side(load, copy.loop_var, count, ranges) for load in loads):
+        if whole and all(side_by_side(load, copy.loop_var, count, ranges) for load in loads):
             return _in_words(loop, at, loads, count, ranges)
     return None
 
@@ -147,10 +147,10 @@ def _in_words(
         first = word * tirx.IntImm("int32", count)
     new = [For(word, 0, turns, ForKind.UNROLLED, copy.body)] if turns > 1 else []
     unrolled = (*loop.unrolled[:at], *new, *loop.unrolled[at + 1 :])
-    return Words(unrolled, tuple(_moved(load, {copy.loop_var: first}, ranges) for load in loads))
+    return Words(unrolled, tuple(moved(load, {copy.loop_var: first}, ranges) for load in loads))
 
 
-def _side_by_side(load: ir.TensorLoad, var: tirx.Var, count: int, ranges: Ranges) -> bool:
+def side_by_side(load: ir.TensorLoad, var: tirx.Var, count: int, ranges: Ranges) -> bool:
     """The variable counts elements along the stored rows, everything else whole words of them."""
     sizes = [int(n) for n in load.source.shape]
     last = max((i for i, n in enumerate(sizes) if n != 1), default=0)
@@ -166,7 +166,8 @@ def _side_by_side(load: ir.TensorLoad, var: tirx.Var, count: int, ranges: Ranges
     return True
 
 
-def _moved(load: ir.TensorLoad, values: dict[tirx.Var, ir.Expr], ranges: Ranges) -> ir.TensorLoad:
+def moved(load: ir.TensorLoad, values: dict[tirx.Var, ir.Expr], ranges: Ranges) -> ir.TensorLoad:
+    """The load with variables replaced in its indices."""
     indices = []
     for index in load.indices:
         new = substitute(tirx.Evaluate(index), values).value

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["FUNCTION_NAMES", "helpers_for", "word_function"]
+__all__ = ["FUNCTION_NAMES", "helpers_for", "lane_function", "word_function"]
 
 _MUL_STEP_ADD = """\
 /* sum + a * b modulo 2^32 in as many steps as `a` has significant bits; the pair of registers holds
@@ -139,6 +139,24 @@ static inline int32_t {name}(int32_t sum, const {A}_t *a, const {B}_t *b) {{
     return (int32_t)total;
 }}
 """
+
+_ADD_WORDS = """\
+/* to = a {sign} b for 8 bytes of neighbours: their uppermost bits are dealt with apart, so that
+ * nothing is carried from one to the next */
+static inline void {name}({A}_t *to, const {A}_t *a, const {A}_t *b) {{
+    const uint64_t u = *(const word_t *)a, v = *(const word_t *)b;
+    const uint32_t u0 = (uint32_t)u, u1 = (uint32_t)(u >> 32);
+    const uint32_t v0 = (uint32_t)v, v1 = (uint32_t)(v >> 32);
+    const uint32_t top = 0x80808080u;
+    const uint32_t low = {low};
+    const uint32_t high = {high};
+    *(word_t *)to = (uint64_t)high << 32 | low;
+}}
+"""
+_LANE_SUMS = {
+    "+": "(({u} & ~top) + ({v} & ~top)) ^ (({u} ^ {v}) & top)",
+    "-": "(({u} | top) - ({v} & ~top)) ^ (({u} ^ ~{v}) & top)",
+}
 
 _FLOAT_BITS = """\
 static inline uint32_t float_bits(float value) {
@@ -283,10 +301,16 @@ _TYPES = ("int8", "uint8", "int16", "uint16")
 _WORDS = {
     f"dot_{a}_{b}": (a, b) for a in _TYPES for b in _TYPES if a.endswith("8") == b.endswith("8")
 }
+# 16 bits gain nothing from it
+_LANES = {
+    f"{word}_{dtype}": (sign, dtype)
+    for word, sign in (("add", "+"), ("sub", "-"))
+    for dtype in ("int8", "uint8")
+}
 _USED = re.compile(r"\b(mul_[su][lh]_[su][lh]|word_t|any_bits|float_bits|sign_bits)\b")
 
 FUNCTION_NAMES = frozenset(
-    {*_TEXTS, *_INSIDE, *_WORDS, *(f"{name}_one" for name in _WORDS)}
+    {*_TEXTS, *_INSIDE, *_WORDS, *_LANES, *(f"{name}_one" for name in _WORDS)}
     | {f"mul_{p}_{q}" for p in ("sl", "sh", "ul", "uh") for q in ("sl", "sh", "ul", "uh")}
 )
 """What kernels may define; not to be used for anything else."""
@@ -297,6 +321,12 @@ def word_function(a: str, b: str) -> str:
     name = f"dot_{a}_{b}"
     assert name in _WORDS, name
     return name
+
+
+def lane_function(word: str, dtype: str) -> str | None:
+    """The function that adds ("add") or subtracts ("sub") 8 bytes of this type, if any."""
+    name = f"{word}_{dtype}"
+    return name if name in _LANES else None
 
 
 def helpers_for(name: str) -> dict[str, str]:
@@ -315,6 +345,10 @@ def _text(name: str) -> str:
         return _TEXTS[name]
     if name in _WORDS:
         return _dot_text(name, *_WORDS[name])
+    if name in _LANES:
+        sign, dtype = _LANES[name]
+        low, high = (_LANE_SUMS[sign].format(u=f"u{i}", v=f"v{i}") for i in (0, 1))
+        return _ADD_WORDS.format(name=name, A=dtype, sign=sign, low=low, high=high)
     left, right = name.removeprefix("mul_").split("_")
     return _BYTE_PRODUCT.format(
         name=name,

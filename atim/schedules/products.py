@@ -61,8 +61,8 @@ _FORMS = {
     MULTIPLY_FLOAT: Form(68.5, 0, 0, False, 120, redo=60, tile=60),
 }
 _HALVES = Form(9, 0.25, 0.25, True, 10)
-# the compiler's own code for operands of 8 and 16 bits, and for float32
-_PLAIN = {1: Form(2, 0, 0, False, 5), 2: Form(11, 0, 0, False, 8), 4: Form(240, 0, 0, False, 14)}
+# the compiler's own code for operands of 8 bits, 16 bits (with small values) and float32
+_PLAIN = {1: Form(2, 0, 0, False, 5), 2: Form(2.2, 0, 0, False, 14), 4: Form(240, 0, 0, False, 14)}
 # narrow products of factors that don't lie side by side
 _SINGLE = Form(2, 1, 1, False, 4, redo=30, tile=6)
 
@@ -70,8 +70,8 @@ _SINGLE = Form(2, 1, 1, False, 4, redo=30, tile=6)
 @dataclass(frozen=True, slots=True)
 class ProductCosts:
     """Of the multiply-accumulate with its loads: slots of a body execution, slots around a tile of
-    a row, instructions of a copy and of the second way. `known` is false where the form is the
-    compiler's."""
+    a row, instructions of a copy and of the second way. `known` is false where the form is a call
+    of the compiler's routine."""
 
     known: Mask
     body: Floats
@@ -90,7 +90,8 @@ def product_costs(sketch: Sketch, shape: Shape, columns: Columns) -> ProductCost
     shared = [o.item_bytes for o in sketch.program.inputs if not o.uses(row)]
     size = max(o.item_bytes for o in sketch.program.inputs)
     total = np.zeros((4, len(chosen)))
-    for value in set(np.unique(chosen).tolist()) & set(_FORMS):
+    known = (chosen != MULTIPLY_LIBRARY) | (size == 2)
+    for value in np.unique(chosen[known]).tolist():
         at = chosen == value
         for fits, form in _cases(sketch, shape, int(value), size):
             held = at & fits
@@ -99,7 +100,7 @@ def product_costs(sketch: Sketch, shape: Shape, columns: Columns) -> ProductCost
             total[0] = np.where(held, form.slots + each + once / shape.block, total[0])
             for i, cost in enumerate((form.tile, form.code, form.redo), start=1):
                 total[i] = np.where(held, cost, total[i])
-    return ProductCosts(chosen != MULTIPLY_LIBRARY, *total)
+    return ProductCosts(known, *total)
 
 
 def _cases(sketch: Sketch, shape: Shape, value: int, size: int) -> list[tuple[Mask, Form]]:
@@ -121,7 +122,7 @@ def _cases(sketch: Sketch, shape: Shape, value: int, size: int) -> list[tuple[Ma
         ]
     if value == MULTIPLY_FLOAT:
         return [(registers, _FORMS[value]), (~registers, _PLAIN[size])]
-    return [(registers | ~registers, _FORMS[value])]
+    return [(registers | ~registers, _FORMS.get(value, _PLAIN[size]))]
 
 
 def _load(form: Form, item_bytes: int) -> float:

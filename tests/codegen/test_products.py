@@ -262,6 +262,34 @@ def test_float_sums_on_the_dpu(rows, rng):
         np.testing.assert_array_equal(y, expected(a, x, "float32"))
 
 
+# lanes -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("minus", [False, True])
+@pytest.mark.parametrize("unroll", [8, 16, 4])
+def test_bytes_are_added_eight_at_a_time(dtype, minus, unroll, rng):
+    n = 999
+    a, b = te.placeholder((n,), dtype, "A"), te.placeholder((n,), dtype, "B")
+    c = te.compute((n,), lambda i: a[i] - b[i] if minus else a[i] + b[i], "C")
+    s = Schedule(te.create_prim_func([a, b, c]))
+    block = s.get_sblock("C")
+    factors = [3, 2, None, 32 // unroll, unroll]
+    d, t, o, _, u = s.split(s.get_loops(block)[0], factors=factors)
+    s.bind(d, "blockIdx.x")
+    s.bind(t, "threadIdx.x")
+    for k in range(2):
+        s.compute_at(s.cache_read(block, k, WRAM), o)
+    s.reverse_compute_at(s.cache_write(block, 0, WRAM), o)
+    s.unroll(u)
+    sources = compile_func(s.mod["main"], TARGET)
+    name = f"{'sub' if minus else 'add'}_{dtype}("
+    assert (name in sources.kernel_c) == (unroll % 8 == 0)
+    x, y = full_range(rng, (n,), dtype), full_range(rng, (n,), dtype)
+    out = run_native(sources, {"A": x, "B": y})["C"]
+    np.testing.assert_array_equal(out, x - y if minus else x + y)
+
+
 # cost --------------------------------------------------------------------------------------------
 
 
