@@ -62,7 +62,9 @@ def _is_input(plan: TransferPlan, name: str) -> bool:
 
 
 def _words(*texts: str) -> set[str]:
-    return set(re.findall(r"[A-Za-z_]\w*", " ".join(texts)))
+    """Identifiers of C texts, without comments and members of structs."""
+    code = re.sub(r"/\*.*?\*/", " ", " ".join(texts), flags=re.S)
+    return set(re.findall(r"[A-Za-z_]\w*", re.sub(r"(->|\.)\w+", " ", code)))
 
 
 class _Driver:
@@ -71,14 +73,19 @@ class _Driver:
     def __init__(self, sources: Sources, name: str, resident: Sequence[str]) -> None:
         self.plan = sources.plan
         self.resident = resident
-        fixed = _words(DRIVER, SEND, RECEIVE, LAUNCH, GRID, INIT, FREE, "status begin tensors")
+        own = f"{GRID} {INIT} {FREE} status before spent load loaded"
+        own += " ".join(f"{phase}_begin {phase}_tensors " for phase in (" prepare", "finish"))
+        fixed = _words(DRIVER, SEND, RECEIVE, LAUNCH, own)
         self.name = Names(_words(sources.host_c) | fixed).new(name)
         tensors = self.plan.tensors
         self.arguments = [t for t in tensors if t.role == "input"]
         self.arguments += [t for t in tensors if t.role == "output"]
         self.partial = [t for t in tensors if t.role == "intermediate"]
         names = Names(fixed | {self.name, *(f"route_{t.symbol}" for t in self.plan.tiles)})
-        self.text = {t.name: names.new(t.name) for t in tensors}
+        self.text = {
+            t.name: names.new(f"held_{t.name}" if t.role == "intermediate" else t.name)
+            for t in tensors
+        }
         at_work = {*self.plan.prepare_args, *self.plan.finish_args}
         self.kept = [t for t in resident if t in at_work]
 
@@ -111,9 +118,7 @@ class _Driver:
             load = LOAD.format(
                 name=self.name,
                 parameters=", ".join(self._parameter(n) for n in self.resident),
-                kept=f" The host\n * works on {kept} too: it must stay where it is."
-                if kept
-                else "",
+                kept=f"\n * The host works on {kept} too: leave it there." if kept else "",
             )
             names = " and ".join(self.text[n] for n in self.resident)
             optional = f" {names} may be NULL: what was loaded before."
@@ -243,9 +248,12 @@ class _Driver:
         if function is None:
             return []
         kept = {n: f"kept_{self.text[n]}" for n in self.kept}
-        passed = ", ".join(f"(void *)(uintptr_t){kept.get(n, self.text[n])}" for n in args)
+        passed = [f"        (void *)(uintptr_t){kept.get(n, self.text[n])}," for n in args]
         return [
             f"    const double {phase}_begin = now();",
-            f"    {function}((void *const[]){{{passed}}}, nr_threads);",
+            f"    void *const {phase}_tensors[] = {{",
+            *passed,
+            "    };",
+            f"    {function}({phase}_tensors, nr_threads);",
             f"    times.{phase} = now() - {phase}_begin;",
         ]
