@@ -270,7 +270,7 @@ def _tolerance(wanted: Array, terms: int) -> float:
         return 0.0
     # Rounding errors of a sum walk at random: many standard deviations of that.
     scale = float(np.max(np.abs(wanted), initial=0.0))
-    return float(np.finfo(wanted.dtype).eps) * (4 + 4 * terms**0.5) * scale
+    return float(np.finfo(wanted.dtype).eps) * (4 + 4 * math.sqrt(terms)) * scale
 
 
 def _compare(what: str, values: Array, wanted: Array, terms: int) -> None:
