@@ -23,7 +23,7 @@ DTYPES = ("float32", "int8", "int32")
 _RANGES = {"int8": (-127, 127), "int32": (0, 49)}
 
 
-class Linear(nn.Module):
+class Linear(nn.Module):  # type: ignore[misc]
     """x W^T. Quantised: integers of a fixed scale in, int32 sums, float32 out."""
 
     def __init__(self, inputs: int, outputs: int, dtype: str) -> None:
@@ -45,11 +45,11 @@ class Linear(nn.Module):
         if self.dtype is torch.float32:
             return functional.linear(x, self.weight)
         q = torch.clamp(torch.round(x / self.step) + self.middle, self.low, self.high)
-        sums = q.to(torch.int32) @ self.weight.to(torch.int32).t()
+        sums = q.to(self.dtype).to(torch.int32) @ self.weight.to(torch.int32).t()
         return sums.to(torch.float32) * self.scale
 
 
-class MLP(nn.Module):
+class MLP(nn.Module):  # type: ignore[misc]
     """Three layers with ReLU between."""
 
     def __init__(self, width: int, dtype: str) -> None:
@@ -82,7 +82,7 @@ def _rotate_halves(x: Any, cos: Any, sin: Any) -> Any:
     return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
 
 
-class Attention(nn.Module):
+class Attention(nn.Module):  # type: ignore[misc]
     """x [1, T, d], caches [1, heads, L, d / heads] -> y, longer caches."""
 
     def __init__(
@@ -116,7 +116,7 @@ class Attention(nn.Module):
         return self.o(mixed), keys, values
 
 
-class GPTJLayer(nn.Module):
+class GPTJLayer(nn.Module):  # type: ignore[misc]
     """One layer of GPT-J-6B: attention and feed-forward side by side."""
 
     def __init__(self, width: int, heads: int, hidden: int, rotary: int, dtype: str) -> None:
@@ -134,7 +134,7 @@ class GPTJLayer(nn.Module):
         return x + mixed + self.down(grown) + self.down_bias, keys, values
 
 
-class RMSNorm(nn.Module):
+class RMSNorm(nn.Module):  # type: ignore[misc]
     def __init__(self, width: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width), requires_grad=False)
@@ -143,7 +143,7 @@ class RMSNorm(nn.Module):
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
 
 
-class LlamaLayer(nn.Module):
+class LlamaLayer(nn.Module):  # type: ignore[misc]
     """One layer of LLaMA-7B: attention, then a gated feed-forward."""
 
     def __init__(self, width: int, heads: int, hidden: int, dtype: str) -> None:
@@ -160,7 +160,7 @@ class LlamaLayer(nn.Module):
         return x + self.down(functional.silu(self.gate(n)) * self.up(n)), keys, values
 
 
-class SmallModel(nn.Module):
+class SmallModel(nn.Module):  # type: ignore[misc]
     """Embedding, two LLaMA-like layers, logits of the last token; weights of both ends are tied."""
 
     def __init__(self, width: int, heads: int, words: int, dtype: str) -> None:

@@ -143,10 +143,11 @@ def view(tensor: Any) -> Array:
     if not nbytes:
         return np.zeros(shape, dtype)
     memory = (ctypes.c_char * nbytes).from_address(int(tensor.data_ptr()))
-    return np.frombuffer(memory, dtype).reshape(shape)
+    result: Array = np.frombuffer(memory, dtype=dtype).reshape(shape)  # type: ignore[call-overload]
+    return result
 
 
-@tvm.register_global_func(EINSUM)
+@tvm.register_global_func(EINSUM)  # type: ignore[untyped-decorator]
 def _einsum(text: Any, a: Any, b: Any, out: Any) -> None:
     np.einsum(str(text), view(a), view(b), out=view(out), optimize=True)
 

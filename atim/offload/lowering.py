@@ -18,6 +18,7 @@ from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from atim.errors import UnsupportedError
 from atim.offload.importer import Imported
+from atim.offload.nests import item_bytes
 from atim.offload.split import split_nests
 
 __all__ = ["lower"]
@@ -66,7 +67,7 @@ def _passes(fuse_transposed: bool) -> Any:
 
 def _bytes(constant: Any) -> int:
     data = constant.value
-    return prod([int(n) for n in data.shape]) * max(tvm.DataType(str(data.dtype)).bits // 8, 1)
+    return prod([int(n) for n in data.shape]) * item_bytes(str(data.dtype))
 
 
 def lift_constants(module: Any) -> tuple[Any, list[Any]]:
@@ -111,7 +112,7 @@ def narrow_products(module: Any) -> Any:
                 bound[binding.var] = binding.value
 
     def narrow(value: Any) -> Any | None:
-        source = bound.get(value)
+        source: Any = bound.get(value)
         name = getattr(getattr(source, "op", None), "name", "")
         if name == "relax.astype" and str(source.args[0].ty.dtype) in NARROW:
             return source.args[0]

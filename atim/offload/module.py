@@ -192,7 +192,7 @@ def _kernel(facts: dict[str, Any]) -> Kernel:
 _running: list[Offloaded] = []  # the modules being called, innermost last
 
 
-@tvm.register_global_func(PIM_LAUNCH)
+@tvm.register_global_func(PIM_LAUNCH)  # type: ignore[untyped-decorator]
 def _launch(number: Any, *tensors: Any) -> None:
     module = _running[-1]
     try:

@@ -130,7 +130,7 @@ class Graph:
 
 def item_bytes(dtype: str) -> int:
     """Bytes of an element; booleans take one."""
-    return max(tvm.DataType(dtype).bits // 8, 1)
+    return max(int(tvm.DataType(dtype).bits) // 8, 1)
 
 
 def read_graph(module: Any) -> Graph:

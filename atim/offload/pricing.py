@@ -220,11 +220,16 @@ def _price(
     terms = sketch.terms(sketch.vector(decisions))
     if phases is None:
         found = estimate(terms, sketch)
-        names = ("h2d_s", "kernel_s", "d2h_s", "host_s")
-        phases = tuple(float(found[name][0]) for name in names)  # type: ignore[assignment]
-    assert phases is not None
+        h2d, kernel, d2h, host = (
+            float(found[f"{n}_s"][0]) for n in ("h2d", "kernel", "d2h", "host")
+        )
+    else:
+        h2d, kernel, d2h, host = phases
     return Price(
-        *(float(p) for p in phases),
+        h2d=h2d,
+        kernel=kernel,
+        d2h=d2h,
+        host=host,
         dpus=int(terms["dpus"][0]),
         resident_bytes=int(terms["resident_bytes"][0]),
         mram_bytes=int(terms["mram_bytes"][0]),

@@ -192,7 +192,7 @@ class _Probe:
         return now / self.best
 
 
-def _timed(call: Callable[[], None]) -> float:
+def _timed(call: Callable[[], object]) -> float:
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
@@ -217,14 +217,14 @@ def _compiled(func: Any) -> Callable[[], None]:
     return lambda: entry(*arguments)
 
 
-def _blas(func: Any, text: str) -> Callable[[], None]:
+def _blas(func: Any, text: str) -> Callable[[], object]:
     a, b, out = (t.numpy() for t in _arguments(func))
-    return lambda: np.einsum(text, a, b, out=out, optimize=True)  # type: ignore[func-returns-value]
+    return lambda: np.einsum(text, a, b, out=out, optimize=True)
 
 
 def _nest_seconds(nest: Nest, probe: _Probe, rounds: int) -> tuple[float, str]:
     """Seconds of the faster code, corrected for the machine's speed at the moment; its name."""
-    codes = {LOOPS: _compiled(nest.func)}
+    codes: dict[str, Callable[[], object]] = {LOOPS: _compiled(nest.func)}
     text = subscripts(nest.func)
     if text is not None:
         codes[BLAS] = _blas(nest.func, text)

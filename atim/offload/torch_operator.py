@@ -55,7 +55,7 @@ def run_through_torch(node: Any, importer: Any) -> Any:
     return importer.block_builder.emit(call)
 
 
-@tvm.register_global_func(TORCH_CALL)
+@tvm.register_global_func(TORCH_CALL)  # type: ignore[untyped-decorator]
 def _call(key: Any, *tensors: Any) -> None:
     import torch
 
