@@ -41,7 +41,8 @@ class Piece:
 class Outcome:
     """Result of a run. `outputs` is None when only representatives ran; `pieces` when all did.
 
-    `counters` are those of the DPU with the most cycles, and how many DPUs and classes there were.
+    `counters` are those of the DPU with the most cycles, how many DPUs and classes there were, and
+    how far two DPUs of one class were apart.
     """
 
     outputs: dict[str, Array] | None

@@ -65,12 +65,15 @@ def run(
         artifact.host().work(plan.prepare, pointers, threads)
     groups = dpu_classes(plan)
     slowest: upmem_sim.RunResult | None = None
+    cycles = np.full(plan.dpus, -1, np.int64)
     pieces: list[Piece] = []
     chosen = [int(g[len(g) // 2]) for g in groups] if representatives else list(range(plan.dpus))
     mover: _Slices = _Slices(plan, tensors) if representatives else _HostSlices(artifact, tensors)
     for first in range(0, len(chosen), BATCH):
         batch = np.array(chosen[first : first + BATCH], dtype=np.uint32)
-        for result in _run_batch(artifact, mover, batch, max_cycles, threads, pieces):
+        results = _run_batch(artifact, mover, batch, max_cycles, threads, pieces)
+        cycles[batch] = [result.cycles for result in results]
+        for result in results:
             if slowest is None or result.cycles > slowest.cycles:
                 slowest = result
     assert slowest is not None, "a grid has at least one DPU"
@@ -84,7 +87,14 @@ def run(
     launch = _model(artifact.target).launch(plan.dpus)
     timing = Timing(h2d, launch + slowest.seconds, d2h, host)
     counters = _counters(slowest) | {"dpus_run": len(chosen), "classes": len(groups)}
+    counters["class_spread_cycles"] = _spread(cycles, groups)
     return Outcome(outputs, tuple(pieces), timing, counters)
+
+
+def _spread(cycles: NDArray[np.int64], groups: Sequence[NDArray[np.int64]]) -> int:
+    """The largest difference between two DPUs of one class, among those that ran."""
+    ran = [cycles[g][cycles[g] >= 0] for g in groups]
+    return max(int(c.max() - c.min()) for c in ran if len(c))
 
 
 def trace(
