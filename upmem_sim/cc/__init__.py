@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from upmem_sim.asm import assemble
-from upmem_sim.cc import c_long, cache, clang, ir, ir_text, library
+from upmem_sim.cc import c_long, cache, clang, ir, ir_text, library, places
 from upmem_sim.cc.unit import build_unit
 from upmem_sim.errors import CompileError
 from upmem_sim.link import link
@@ -83,5 +83,5 @@ def _compile(
         module = clang.to_ir(c_long.rewrite(text), options, preprocessed=True)
     else:
         module = clang.to_ir(_named(source, name), options)
-    module = ir.rewrite(module, name)
+    module = places.outside_headers(ir.rewrite(module, name))
     return build_unit(clang.to_assembly(module, options), name, ir_text.signatures(module))

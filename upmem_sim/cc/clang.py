@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from upmem_sim.cc import pragmas
 from upmem_sim.errors import CompileError
 
 INCLUDE_DIR = Path(__file__).parent / "include"
@@ -143,7 +144,13 @@ def _language_flags(options: Options) -> list[str]:
 
 def preprocess(source: str | Path, options: Options) -> str:
     """Preprocessed text with line markers. `source` is C text or the path of a file."""
-    return _run([*_TARGET, *_language_flags(options), options.opt, "-E"], source, "c")
+    flags = [*_TARGET, *_language_flags(options), options.opt, "-E"]
+
+    def again(lines: str) -> str:
+        whole = source if isinstance(source, str) else f'#include "{source.resolve()}"\n'
+        return _run(flags, whole + lines, "c")
+
+    return pragmas.expand(_run(flags, source, "c"), again)
 
 
 def to_ir(source: str | Path, options: Options, *, preprocessed: bool = False) -> str:
