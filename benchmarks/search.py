@@ -119,7 +119,13 @@ class Runs:
             before = self.best
             for name in names:
                 for seed in range(self.plan.seeds):
-                    self.run(name, seed, enough=NEAR * self.best)
+                    if not self._done(name, seed):
+                        self.run(name, seed, enough=NEAR * self.best)
+
+    def _done(self, name: str, seed: int) -> bool:
+        """True when a run is near what is the best known now, or has made all its trials."""
+        trace = self.traces.get((name, seed), Trace(()))
+        return trace.best <= NEAR * self.best or len(trace.seconds) >= self.plan.trials
 
     def needed(self, name: str) -> float:
         """Geometric mean over the seeds."""
