@@ -51,7 +51,7 @@ def trace(folder: Path, out: Path | None) -> None:
     best = open_best(folder)
     target = best.sketch.target
     artifact = toolchain.build(best.sources(), target)
-    dpu, result = runtime.trace(artifact, sample_inputs(best.sketch.func))
+    dpu, result = runtime.trace(artifact, sample_inputs(best.sketch.program.original))
     assert result.trace is not None
     out = out or folder / "trace.json"
     try:

@@ -35,6 +35,7 @@ from atim.schedules.sketch import Sketch
 from atim.target import Target
 
 BOUNDARY_LEVEL = max(p.level for p in BOUNDARY_PASSES)
+ATIM_LEVEL = 4  # ATiM's own passes end here; beyond, sums also move from WRAM to registers
 
 
 def compile(
@@ -62,7 +63,9 @@ def compile_func(
     for boundary_pass in BOUNDARY_PASSES:
         if boundary_pass.level <= boundary_level:
             kernel = boundary_pass.run(kernel, tiles)
-    kernel = promote_sums(lift_inits(kernel, tiles), tiles)
+    kernel = lift_inits(kernel, tiles)
+    if boundary_level > ATIM_LEVEL:
+        kernel = promote_sums(kernel, tiles)
     spread = join_lanes(form_products(spread_tasklets(kernel, target.tasklets)))
 
     title = describe(placed.plan)

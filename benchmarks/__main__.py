@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import sys
 from pathlib import Path
 
@@ -30,7 +31,8 @@ def suites() -> dict[str, str]:
 @click.command
 @click.argument("suite", required=False)
 @click.option("--quick", is_flag=True, help="Fewer and smaller cases.")
-def main(suite: str | None, quick: bool) -> None:
+@click.option("--lengths", default="", help="figure12: other values of L, as in 91,145.")
+def main(suite: str | None, quick: bool, lengths: str) -> None:
     """Run SUITE and print its table; without SUITE, list the suites."""
     found = suites()
     if suite is None:
@@ -42,7 +44,11 @@ def main(suite: str | None, quick: bool) -> None:
         click.echo(f"error: no suite {suite!r}; there are {', '.join(found)}", err=True)
         sys.exit(2)
     module = importlib.import_module(f"benchmarks.{suite.replace('-', '_')}")
-    sys.exit(module.run(quick=quick) or 0)
+    options = {"lengths": lengths} if lengths else {}
+    if options and "lengths" not in inspect.signature(module.run).parameters:
+        click.echo(f"error: suite {suite} takes no --lengths", err=True)
+        sys.exit(2)
+    sys.exit(module.run(quick=quick, **options) or 0)
 
 
 if __name__ == "__main__":

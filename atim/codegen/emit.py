@@ -101,6 +101,7 @@ class Emitter:
 
     index_type = "int32_t"
     unroll = "#pragma unroll"
+    unroll_some = "#pragma unroll 8"  # the number of iterations is known at run time only
     where = "the kernel"
     functions: ClassVar[Mapping[str, str]] = {}
 
@@ -188,8 +189,8 @@ class Emitter:
             self.line(f"const {self.index_type} {end} = {limit};")
             limit = end
         name = self.variable(loop.loop_var)
-        if loop.kind == ForKind.UNROLLED and constant:
-            self.pragma(self.unroll)
+        if loop.kind == ForKind.UNROLLED:
+            self.pragma(self.unroll if constant else self.unroll_some)
         self.block(f"for ({self.index_type} {name} = 0; {name} < {limit}; {name}++)", loop.body)
 
     def variable(self, var: tirx.Var) -> str:

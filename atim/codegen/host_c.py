@@ -18,10 +18,10 @@ from tvm.tirx import For, ForKind, Stmt
 
 from atim.codegen.access import accesses, loop_ranges
 from atim.codegen.boundary import hoist
-from atim.codegen.emit import Emitter, c_type
+from atim.codegen.emit import BUILTIN_FLOAT, PRODUCT, Emitter, c_type
 from atim.codegen.lower import lift
 from atim.codegen.names import Names
-from atim.codegen.split import Nest, Split
+from atim.codegen.split import Nest, Split, operation
 from atim.codegen.transfer import Placed, Tensor, Tile
 
 HEAD = """\
@@ -229,8 +229,8 @@ def emit_host(parts: Split, placed: Placed, title: str) -> HostText:
         pieces.append(UNPACK)
     for tile in plan.tiles:
         pieces += _tile_functions(tile)
-    prepare, prepare_args = _work("prepare", parts.before, placed.tensors)
-    finish, finish_args = _work("finish", parts.after, placed.tensors)
+    prepare, prepare_args = host_work("prepare", parts.before, placed.tensors)
+    finish, finish_args = host_work("finish", parts.after, placed.tensors)
     text = "\n".join([*pieces, *prepare, *finish])
     threads = max((_threads(nest) for nest in (*parts.before, *parts.after)), default=1)
     return HostText(text, prepare_args, finish_args, threads)
@@ -269,7 +269,7 @@ trunc round nearbyint fmod
 # host nests --------------------------------------------------------------------------------------
 
 
-def _work(
+def host_work(
     name: str, nests: Sequence[Nest], tensors: Mapping[tirx.Var, Tensor]
 ) -> tuple[list[str], tuple[str, ...]]:
     """A function that runs the nests in order, and the tensors it takes. Nothing for no nests."""
@@ -314,7 +314,7 @@ class Host(Emitter):
     """C11 for the host's compiler; 64-bit indices."""
 
     index_type = "int64_t"
-    unroll = "#pragma GCC unroll 8"
+    unroll = unroll_some = "#pragma GCC unroll 8"
     where = "host code"
     functions: ClassVar[Mapping[str, str]] = {name: name for name in MATH.split()}
 
@@ -334,6 +334,16 @@ class Host(Emitter):
             self.text[buffer] = self.names.new(tensors[buffer].name)
         for buffer in nest.buffers:
             self.text[buffer] = self.names.new(str(buffer.name))
+
+    def call(self, expr: ir.Call) -> tuple[str, int]:
+        """Functions that C writes as expressions."""
+        name, dtype = operation(expr), str(expr.ty)
+        if name not in ("rsqrt", "sigmoid") or dtype not in BUILTIN_FLOAT:
+            return super().call(expr)
+        suffix, value = BUILTIN_FLOAT[dtype], self.expr(expr.args[0])
+        if name == "rsqrt":
+            return f"1.0{suffix} / sqrt{suffix}({value})", PRODUCT
+        return f"1.0{suffix} / (1.0{suffix} + exp{suffix}(-({value})))", PRODUCT
 
     def element(self, buffer: tirx.Var, indices: Sequence[ir.Expr]) -> str:
         shown = "".join(f"[{self.expr(i)}]" for i in indices) or "[0]"

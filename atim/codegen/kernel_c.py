@@ -27,6 +27,7 @@ from atim.codegen.kernel_func import (
 )
 from atim.codegen.kernel_helpers import FUNCTION_NAMES, helpers_for
 from atim.codegen.lower import BARRIER, Spread
+from atim.codegen.mram_words import LOAD, STORE, owns_words, sole_stores, store_helper
 from atim.codegen.names import Names
 from atim.codegen.split import MUL_BYTES, MUL_STEP, operation
 from atim.codegen.transfer import Tile
@@ -34,29 +35,6 @@ from atim.errors import UnsupportedError
 from atim.target import SCOPE_REGISTERS, SCOPE_SHARED, SCOPE_TASKLET
 
 GRID_SYMBOL = "grid_index"
-
-LOAD_HELPER = """\
-/* one element of MRAM, through the 8 bytes that hold it */
-static inline {T} mram_load_{N}(const __mram_ptr {T} *from) {{
-    __dma_aligned {T} word[{W}];
-    const uintptr_t address = (uintptr_t)from;
-    mram_read((const __mram_ptr void *)(address & ~(uintptr_t)7), word, 8);
-    return word[(address & 7) / sizeof({T})];
-}}
-"""
-
-STORE_HELPER = """\
-/* one element of MRAM; the lock keeps other tasklets off the 8 bytes that hold it */
-static inline void mram_store_{N}(__mram_ptr {T} *to, {T} value) {{
-    __dma_aligned {T} word[{W}];
-    const uintptr_t address = (uintptr_t)to & ~(uintptr_t)7;
-    mutex_lock(mram_word);
-    mram_read((const __mram_ptr void *)address, word, 8);
-    word[((uintptr_t)to & 7) / sizeof({T})] = value;
-    mram_write(word, (__mram_ptr void *)address, 8);
-    mutex_unlock(mram_word);
-}}
-"""
 
 # marked product -> function of (sum, factors)
 ACCUMULATE = {MUL_STEP: "mul_step_add", MUL_BYTES: "mul_bytes_add"}
@@ -91,6 +69,7 @@ class Dpu(Emitter):
         self.grid = grid_of(func)
         self.used: set[tirx.Var] = set()
         self.mutex = False
+        self.sole = sole_stores(body_of(func))
         self.text[spread.tasklet] = "tasklet"
         for buffer in mram_buffers(func):
             self.text[buffer] = str(buffer.name)
@@ -137,7 +116,7 @@ class Dpu(Emitter):
         text = self.element(buffer, indices)
         if not in_mram(buffer):
             return text
-        return f"{self._word_helper('load', LOAD_HELPER, buffer)}(&{text})"
+        return f"{self._word_helper('load', LOAD, buffer)}(&{text})"
 
     def store(self, buffer: tirx.Var, indices: Sequence[ir.Expr], value: ir.Expr) -> None:
         if not in_mram(buffer):
@@ -147,8 +126,10 @@ class Dpu(Emitter):
             else:
                 super().store(buffer, indices, value)
             return
-        self.mutex = True
-        name = self._word_helper("store", STORE_HELPER, buffer)
+        own = buffer in self.sole and owns_words(buffer, indices, self.ranges, self.spread.tasklet)
+        kind, template = store_helper(own, item_bytes(buffer))
+        self.mutex = self.mutex or template is STORE
+        name = self._word_helper(kind, template, buffer)
         dtype = str(buffer.dtype)
         self.line(f"{name}(&{self.element(buffer, indices)}, {self.stored(value, dtype)});")
 

@@ -106,9 +106,9 @@ def split(func: tirx.PrimFunc) -> Split:
     return Split(
         inputs=tuple(p for p in func.params if tirx.is_buffer_var(p)),
         temporaries=tuple(root.alloc_buffers),
-        before=tuple(_dissolve(child, {}) for child in children[:at]),
-        kernel=_dissolve(body, ranges),
-        after=tuple(_dissolve(child, {}) for child in children[at + 1 :]),
+        before=tuple(dissolve(child, {}) for child in children[:at]),
+        kernel=dissolve(body, ranges),
+        after=tuple(dissolve(child, {}) for child in children[at + 1 :]),
         grid_vars=tuple(var for var, _ in grid),
         grid=tuple(extent for _, extent in grid),
         margins=margins,
@@ -190,7 +190,8 @@ def substitute(stmt: Stmt, values: dict[tirx.Var, ir.Expr]) -> Stmt:
     return tvm_ffi.structural_map(stmt, [(tirx.Var, lambda v: values.get(v, v))])
 
 
-def _dissolve(stmt: Stmt, ranges: dict[tirx.Var, tuple[int, int]]) -> Nest:
+def dissolve(stmt: Stmt, ranges: dict[tirx.Var, tuple[int, int]]) -> Nest:
+    """A nest without blocks; `ranges` are those of the variables around it."""
     dissolver = _Dissolver(ranges)
     body = dissolver.stmt(stmt)
     if body is None:

@@ -21,7 +21,16 @@ from tvm.s_tir import Schedule
 from atim.errors import UnsupportedError
 from atim.schedules.margins import BACKWARDS_MARGIN, Grown, with_margins
 
-__all__ = ["Axis", "Epilogue", "Operand", "Program", "analyse", "inlined", "is_reduction", "item_bytes"]
+__all__ = [
+    "Axis",
+    "Epilogue",
+    "Operand",
+    "Program",
+    "analyse",
+    "inlined",
+    "is_reduction",
+    "item_bytes",
+]
 
 # TVM's nodes have no Python types worth naming
 Node = Any

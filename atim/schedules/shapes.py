@@ -203,8 +203,8 @@ def alignment(sketch: Sketch, axis: int) -> int:
     """Elements that a tile along the axis must be a multiple of, so that DMAs starting at any tile
     are aligned to 8 bytes in every operand where the axis runs through the contiguous dimension."""
     steps = [1]
-    if sketch.program.axes[axis].extent == 1 and axis != sketch.roles.row:
-        return 1
+    if sketch.program.axes[axis].extent == 1:
+        return 1  # a single copy, whose length is rounded up into padding
     for operand in (*sketch.inputs, sketch.output):
         stride = operand.innermost(axis) * operand.item_bytes
         if stride:

@@ -54,7 +54,7 @@ class Best:
     def build(self) -> Built:
         """Compile it, for use on arrays."""
         artifact = toolchain.build(self.sources(), self.sketch.target)
-        return Built(artifact, self.sketch.func, self.sketch.resident, self.title)
+        return Built(artifact, self.sketch.program.original, self.sketch.resident, self.title)
 
 
 @dataclass(frozen=True)

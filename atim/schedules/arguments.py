@@ -1,0 +1,147 @@
+"""Reductions to a value and its place (argmax, argmin) -> two reductions of one value each.
+
+`te` and TOPI write them as one block that keeps both. The value is an ordinary maximum or minimum;
+the place is then the least (or greatest) index at which the tensor has that value. On DPUs both
+are plain reductions. Integers give what the block gives, save where a row holds nothing but the
+type's own limit, for which the place is the first as in NumPy; floats must not hold NaN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tvm_ffi
+from tvm import ir, s_tir, tirx
+
+from atim.errors import UnsupportedError
+
+__all__ = ["rewrite_arguments"]
+
+Node = Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """What a block of two stores keeps: `value` compared, `place` the index it was found at."""
+
+    value: tirx.BufferStore
+    place: tirx.BufferStore
+    element: Node
+    index: Node
+    greatest: bool
+    first: bool
+
+
+def rewrite_arguments(func: tirx.PrimFunc) -> tirx.PrimFunc:
+    """The program with such blocks taken apart, unchanged where there are none.
+
+    Raises `UnsupportedError` with the block's name for other blocks of several stores.
+    """
+    if not isinstance(func.body, s_tir.SBlockRealize):
+        return func
+    root = func.body.block
+    nests = list(root.body.seq) if isinstance(root.body, tirx.SeqStmt) else [root.body]
+    changed: list[Node] = []
+    for nest in nests:
+        block = _only_block(nest)
+        if block is not None and isinstance(block.body, tirx.SeqStmt):
+            pair = _pair(block)
+            changed += [_nest(nest, block, pair, place=False), _nest(nest, block, pair, place=True)]
+        else:
+            changed.append(nest)
+    if len(changed) == len(nests):
+        return func
+    new_root = s_tir.SBlock(
+        [], [], [], "root", tirx.SeqStmt(changed), alloc_buffers=root.alloc_buffers
+    )
+    body = s_tir.SBlockRealize([], True, new_root)
+    return tirx.PrimFunc(func.params, body, attrs=func.attrs)
+
+
+def _only_block(nest: Node) -> Node | None:
+    while isinstance(nest, tirx.For):
+        nest = nest.body
+    return nest.block if isinstance(nest, s_tir.SBlockRealize) else None
+
+
+def _pair(block: Node) -> _Pair:
+    """The block's meaning. The value's update compares it with an element and keeps one."""
+    values = {s.var: s.value for s in block.body.seq if isinstance(s, tirx.Bind)}
+    stores = [s for s in block.body.seq if isinstance(s, tirx.BufferStore)]
+    for value, place in (stores, stores[::-1]) if len(stores) == 2 else ():
+        kept, found = values.get(value.value, value.value), values.get(place.value, place.value)
+        if not (isinstance(kept, tirx.Select) and isinstance(found, tirx.Select)):
+            continue
+        comparison = kept.condition
+        index = found.false_value
+        own = kept.true_value
+        kinds = (tirx.GT, tirx.GE, tirx.LT, tirx.LE)
+        if (
+            isinstance(index, tirx.Var)
+            and isinstance(comparison, kinds)
+            and tvm_ffi.structural_equal(comparison.a, own)
+            and tvm_ffi.structural_equal(comparison.b, kept.false_value)
+            and isinstance(own, ir.TensorLoad)
+            and own.source.same_as(value.buffer)
+        ):
+            greatest = isinstance(comparison, (tirx.GT, tirx.GE))
+            first = not tvm_ffi.structural_equal(found.condition, comparison)
+            first = first or isinstance(comparison, (tirx.GE, tirx.LE))
+            return _Pair(value, place, kept.false_value, index, greatest, first)
+    raise UnsupportedError(
+        f"block {block.name_hint}: {len(stores)} results, only a maximum or minimum with its place"
+        " can be taken apart"
+    )
+
+
+def _nest(nest: Node, block: Node, pair: _Pair, place: bool) -> Node:
+    """The nest with a block that reduces the value, or the place."""
+    store = pair.place if place else pair.value
+    buffer, indices = store.buffer, list(store.indices)
+    own = tirx.BufferLoad(buffer, indices)
+    best = tirx.BufferLoad(pair.value.buffer, list(pair.value.indices))
+    if place:
+        kind = tirx.Min if pair.first else tirx.Max
+        dtype = str(buffer.dtype)
+        none = tirx.max_value(dtype) if pair.first else tirx.IntImm(dtype, -1)
+        index = pair.index if dtype == str(pair.index.ty) else pair.index.astype(dtype)
+        here = tirx.Select(tirx.EQ(pair.element, best), index, none)
+        start: Node = none
+        reads = [*block.reads, _region(best)]
+    else:
+        kind = tirx.Max if pair.greatest else tirx.Min
+        here = pair.element
+        inits = list(block.init.seq)
+        start = next(s.value for s in inits if s.buffer.same_as(buffer))
+        reads = list(block.reads)
+    new = s_tir.SBlock(
+        block.iter_vars,
+        reads,
+        [_region(own)],
+        str(buffer.name),
+        tirx.BufferStore(buffer, kind(own, here), indices),
+        tirx.BufferStore(buffer, start, indices),
+    )
+
+    def change(realize: Node, _: object) -> Node:
+        return s_tir.SBlockRealize(realize.iter_values, realize.predicate, new)
+
+    return _renewed(tvm_ffi.structural_mutate(nest, [(s_tir.SBlockRealize, change)]))
+
+
+def _renewed(nest: Node) -> Node:
+    """The nest with loop and block variables of its own."""
+    new: dict[Node, Node] = {}
+
+    def note(var: Node) -> None:
+        new.setdefault(var, tirx.Var(str(var.name), str(var.ty)))
+
+    tvm_ffi.structural_walk(
+        nest, [(tirx.For, lambda f: note(f.loop_var)), (tirx.IterVar, lambda v: note(v.var))]
+    )
+    return tvm_ffi.structural_map(nest, [(tirx.Var, lambda v: new.get(v, v))])
+
+
+def _region(load: ir.TensorLoad) -> Node:
+    return tirx.BufferRegion(load.source, [ir.Range.from_min_extent(i, 1) for i in load.indices])

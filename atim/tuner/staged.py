@@ -1,0 +1,221 @@
+"""Programs of several stages (softmax, normalisations, chains of layers): built and tuned.
+
+Each stage is a kernel of its own with its own schedule, or work of the host (schedules/stages.py
+says why); tensors between stages lie on the host, and moving them is part of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tvm import te, tirx
+
+from atim import pipeline, runtime, toolchain
+from atim.codegen.host_stage import FUNCTION, HostStage, host_stage
+from atim.errors import ScheduleError, UnsupportedError, UsageError
+from atim.outcome import Timing
+from atim.schedules import Sketch, design_space
+from atim.schedules.manual import prim_of
+from atim.schedules.stages import Stage, stages_of
+from atim.schedules.verify import check, explain
+from atim.target import Target
+from atim.tuner.api import tune
+from upmem_sim import TransferModel
+
+__all__ = ["Choice", "Staged", "build_stages", "tune_stages"]
+
+Array = NDArray[Any]
+Choice = Callable[[Stage, list[Sketch]], tuple[Sketch, Mapping[str, int]]]
+
+# threads of the stages that the host does
+HOST_THREADS = 16
+DRAWS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A stage, compiled: for the DPUs (`artifact`) or for the host (`host`)."""
+
+    stage: Stage
+    artifact: toolchain.Artifact | None
+    host: HostStage | None
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A compiled program of stages: call it with its inputs in order, or by name."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    steps: tuple[_Step, ...]
+    target: Target
+    resident: tuple[str, ...]
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return tuple(step.stage for step in self.steps)
+
+    def __call__(self, *inputs: Any, threads: int = 2, **named: Any) -> tuple[Any, Timing]:
+        """Run on NumPy arrays; all DPUs run. Returns the output (a tuple if there are several) and
+        the Timing of all stages together. UsageError for wrong arrays."""
+        given = {**dict(zip(self.inputs, inputs, strict=False)), **named}
+        if len(inputs) + len(named) != len(self.inputs) or set(given) != set(self.inputs):
+            names = ", ".join(self.inputs)
+            raise UsageError(f"{len(inputs) + len(named)} inputs given, needs {names}")
+        tensors: dict[str, Array] = {name: np.asarray(value) for name, value in given.items()}
+        spent = Timing(0.0, 0.0, 0.0, 0.0)
+        for step in self.steps:
+            results, timing = self._run(step, tensors, threads)
+            tensors |= results
+            spent = Timing(
+                spent.h2d + timing.h2d,
+                spent.kernel + timing.kernel,
+                spent.d2h + timing.d2h,
+                spent.host + timing.host,
+            )
+        outputs = tuple(tensors[name] for name in self.outputs)
+        return outputs[0] if len(outputs) == 1 else outputs, spent
+
+    def _run(
+        self, step: _Step, tensors: Mapping[str, Array], threads: int
+    ) -> tuple[dict[str, Array], Timing]:
+        needed = {name: tensors[name] for name in step.stage.inputs}
+        if step.host is not None:
+            return self._on_host(step.host, needed, threads)
+        assert step.artifact is not None
+        resident = [name for name in step.stage.inputs if name in self.resident]
+        outcome = runtime.run(step.artifact, needed, resident=resident, threads=threads)
+        assert outcome.outputs is not None
+        return outcome.outputs, outcome.timing
+
+    def _on_host(
+        self, host: HostStage, inputs: Mapping[str, Array], threads: int
+    ) -> tuple[dict[str, Array], Timing]:
+        """Modelled as one pass over the elements, like the addition of partial results."""
+        arrays: dict[str, Array] = {}
+        for tensor in host.tensors:
+            if tensor.role != "input":
+                arrays[tensor.name] = np.zeros(tensor.shape, tensor.dtype)
+                continue
+            array = inputs[tensor.name]
+            if array.shape != tensor.shape or array.dtype != np.dtype(tensor.dtype):
+                raise UsageError(
+                    f"input {tensor.name}: got {array.dtype}{list(array.shape)},"
+                    f" needs {tensor.dtype}{list(tensor.shape)}"
+                )
+            arrays[tensor.name] = np.ascontiguousarray(array)
+        library = toolchain.HostLibrary(toolchain.compile_host(host.host_c))
+        library.work(FUNCTION, [arrays[name].ctypes.data for name in host.args], threads)
+        results = {t.name: arrays[t.name] for t in host.tensors if t.role == "output"}
+        widest = max(array.itemsize for array in arrays.values())
+        model = TransferModel.preset(self.target.transfer)
+        seconds = float(model.host_reduce(host.elements, widest, host.threads))
+        return results, Timing(0.0, 0.0, 0.0, seconds)
+
+
+def build_stages(
+    program: tirx.PrimFunc | Sequence[te.Tensor],
+    target: Target,
+    *,
+    resident: Sequence[str] = (),
+    choose: Choice | None = None,
+) -> Staged:
+    """Compile every stage. `choose` picks a stage's schedule among its sketches; by default the
+    hand schedule in the style of PrIM.
+
+    Raises `UnsupportedError` where nothing can be placed on DPUs, `ScheduleError` where a stage has
+    no legal schedule, `UsageError` for unknown resident names.
+    """
+    func = program if isinstance(program, tirx.PrimFunc) else te.create_prim_func(list(program))
+    stages = stages_of(func)
+    inputs, outputs = _ends(func, stages, resident)
+    steps = []
+    for stage in stages:
+        if stage.reason is not None:
+            steps.append(_Step(stage, None, host_stage(stage.func, HOST_THREADS)))
+            continue
+        mine = tuple(name for name in resident if name in stage.inputs)
+        sketches = design_space(stage.func, target, mine)
+        sketch, decisions = (choose or _hand)(stage, sketches)
+        why = explain(sketch, decisions, target)
+        if why is not None:
+            raise ScheduleError(f"stage {stage.name}: {why}")
+        sources = pipeline.compile(sketch, decisions, target)
+        steps.append(_Step(stage, toolchain.build(sources, target), None))
+    return Staged(inputs, outputs, tuple(steps), target, tuple(resident))
+
+
+def tune_stages(
+    program: tirx.PrimFunc | Sequence[te.Tensor],
+    target: Target,
+    *,
+    trials: int = 64,
+    resident: Sequence[str] = (),
+    work_dir: str | Path = "runs/stages",
+    seed: int = 0,
+    workers: int = 2,
+    progress: bool = True,
+) -> Staged:
+    """Tune every stage of the DPUs, `trials` each, and build the program of the winners.
+
+    Records lie in a folder a stage below `work_dir`. Errors as `tune` and `build_stages`.
+    """
+
+    def best(stage: Stage, _: list[Sketch]) -> tuple[Sketch, Mapping[str, int]]:
+        found = tune(
+            stage.func,
+            target,
+            trials=trials,
+            resident=[name for name in resident if name in stage.inputs],
+            work_dir=Path(work_dir) / stage.outputs[-1],
+            seed=seed,
+            workers=workers,
+            progress=progress,
+            name=stage.name,
+        ).best
+        return found.sketch, found.record.decisions
+
+    return build_stages(program, target, resident=resident, choose=best)
+
+
+def _hand(stage: Stage, sketches: list[Sketch]) -> tuple[Sketch, Mapping[str, int]]:
+    """PrIM's style; where that is illegal, of some random legal schedules the one that should have
+    the shortest kernel."""
+    sketch, decisions = prim_of(sketches, sketches[0].target)
+    if explain(sketch, decisions, sketch.target) is None:
+        return sketch, decisions
+    rng = np.random.default_rng(0)
+    found: list[tuple[float, Sketch, Mapping[str, int]]] = []
+    for sketch in sketches:
+        matrix = np.stack([rng.choice(d.values, DRAWS) for d in sketch.decisions], axis=1)
+        matrix = matrix[check(sketch, matrix, sketch.target)[0]]
+        if len(matrix):
+            cycles = sketch.terms(matrix)["kernel_cycles"]
+            least = int(np.argmin(cycles))
+            values = map(int, matrix[least])
+            found.append((cycles[least], sketch, dict(zip(sketch.names, values, strict=True))))
+    if not found:
+        raise ScheduleError(f"stage {stage.name}: nothing legal in {DRAWS} draws")
+    _, fastest, chosen = min(found, key=lambda entry: entry[0])
+    return fastest, chosen
+
+
+def _ends(
+    func: tirx.PrimFunc, stages: Sequence[Stage], resident: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the program's inputs and outputs."""
+    written = {name for stage in stages for name in stage.outputs}
+    params = [str(p.name) for p in func.params]
+    inputs = tuple(name for name in params if name not in written)
+    for name in resident:
+        if name not in inputs:
+            raise UsageError(f"resident: {name!r} unknown, inputs: {', '.join(inputs)}")
+    missing = [n for stage in stages for n in stage.inputs if n not in (*inputs, *written)]
+    if missing:
+        raise UnsupportedError(f"tensor {missing[0]}: read before anything is written to it")
+    return inputs, tuple(name for name in params if name in written)

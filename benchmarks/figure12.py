@@ -1,0 +1,216 @@
+"""ATiM's boundary study (ISCA 2025, Figure 12): kernel time at each level, beside silicon.
+
+VA adds L x 100000 int32 on 32 DPUs in tiles of 64; MTV multiplies 256 x L, L x 256 and L x L. All
+run 16 tasklets. Levels: no optimisation (O0), copies as DMA (O1), loop bounds tightened (O2),
+branches hoisted and reads sunk (O4); "prim" is the schedule in PrIM's style with everything on.
+
+What the source does not say of MTV is inferred from its times: they grow by 85 cycles a product at
+O0, two DMAs of 8 bytes, so that a DPU holds a matrix of the size given; and they have a constant
+part of 0.275 ms, which is the launch of about 1,024 DPUs. One DPU is simulated, the launch of 1,024
+is added. VA needs no such thing: its constant part is the launch of 32 DPUs.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from tvm import tirx
+from tvm.s_tir import Schedule
+
+from atim import Target, pipeline, runtime, toolchain, workloads
+from atim.codegen import Sources
+from atim.schedules.manual import prim_style
+from atim.target import SCOPE_TASKLET
+from atim.workloads import Array
+from upmem_sim import TransferModel
+
+DATA = Path(__file__).parent / "data" / "figure12.csv"
+TASKLETS = 16
+TILE = 64
+LEVELS = (("o0", 0), ("o1", 1), ("o2", 2), ("o4", 4))
+TIGHTENED = 2
+STEPS = (
+    ("DMA", "o0", "o1"),
+    ("tightening", "o1", "o2"),
+    ("hoisting", "o2", "o4"),
+    ("PrIM/final", "prim", "o4"),
+)
+LAUNCHED = {True: 32, False: 1024}  # DPUs in the launch
+Arrays = dict[str, Array]
+QUICK = (72, 1)
+LARGEST_VA = 16  # larger values of L are sizes of a matrix
+MEAN_LIMIT, RATIO_LIMIT = 0.08, 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One row of the study: a shape by name and L."""
+
+    name: str
+    length: int
+
+    @property
+    def workload(self) -> workloads.Workload:
+        if self.name == "VA":
+            return workloads.get("va", (self.length * 100_000,), "int32")
+        rows = self.length if self.name.startswith("MTV L") else 256
+        columns = self.length if self.name.endswith("L") else 256
+        return workloads.get("mtv", (rows, columns), "int32")
+
+    @property
+    def target(self) -> Target:
+        return Target(dpus=32 if self.name == "VA" else 1)
+
+
+def published() -> dict[Case, dict[str, float]]:
+    """Case -> milliseconds by level."""
+    lines = [line for line in DATA.read_text().splitlines() if not line.startswith("#")]
+    rows = csv.DictReader(lines)
+    return {
+        Case(row["case"], int(row["L"])): {
+            k: float(row[k]) for k in ("prim", "o0", "o1", "o2", "o4")
+        }
+        for row in rows
+    }
+
+
+def scheduled(case: Case, level: int) -> tirx.PrimFunc:
+    """The study's schedule: all tasklets bound, tiles of 64 that need not divide, rows in pairs (8
+    bytes of results). Loops are rolled, but for the one that LLVM unrolls by itself: free of calls
+    and, once its bound is tightened, of branches."""
+    s = Schedule(case.workload.func, debug_mask="none", error_render_level="none")
+    block = s.get_sblock("C" if case.name == "VA" else "y")
+    if case.name == "VA":
+        (i,) = s.get_loops(block)
+        dpu, task, step, element = s.split(i, [case.target.dpus, TASKLETS, None, TILE])
+        write_at = step
+        if level >= TIGHTENED:
+            s.unroll(element)
+    else:
+        row, k = s.get_loops(block)
+        dpu, task, _, _ = s.split(row, [1, TASKLETS, None, 2])
+        step, _ = s.split(k, [None, TILE])
+        write_at = task
+    s.bind(dpu, "blockIdx.x")
+    s.bind(task, "threadIdx.x")
+    for index in range(2):
+        s.compute_at(s.cache_read(block, index, SCOPE_TASKLET), step)
+    s.reverse_compute_at(s.cache_write(block, 0, SCOPE_TASKLET), write_at)
+    if case.name != "VA":
+        s.decompose_reduction(block, step)
+    return s.mod["main"]
+
+
+def prim(case: Case) -> Sources:
+    """PrIM's schedule. Its matrix is padded: as many row pairs for each tasklet, no row checks."""
+    workload, target = case.workload, case.target
+    if case.name != "VA":
+        rows, columns = workload.shape
+        pairs = -(-rows // (2 * TASKLETS))
+        workload = workloads.get("mtv", (2 * TASKLETS * pairs, columns + columns % 2), "int32")
+    return pipeline.compile(*prim_style(workload, target), target)
+
+
+def measure(case: Case) -> dict[str, float]:
+    """Simulated kernel milliseconds by level; the outputs are compared with NumPy."""
+    workload = case.workload
+    times = {}
+    for name, level in LEVELS:
+        sources = pipeline.compile_func(scheduled(case, level), case.target, level)
+        times[name] = kernel_ms(sources, case, workload.reference)
+    times["prim"] = kernel_ms(prim(case), case, workload.reference)
+    return times
+
+
+def kernel_ms(sources: Sources, case: Case, reference: Callable[[Arrays], Array]) -> float:
+    """Kernel milliseconds of one program on random values 0 to 49."""
+    rng = np.random.default_rng(0)
+    inputs = {
+        t.name: rng.integers(0, 50, t.shape).astype(t.dtype)
+        for t in sources.plan.tensors
+        if t.role == "input"
+    }
+    outcome = runtime.run(toolchain.build(sources, case.target), inputs)
+    assert outcome.outputs is not None
+    (output,) = outcome.outputs.values()
+    np.testing.assert_array_equal(output, reference(inputs), str(case))
+    model = TransferModel.preset(case.target.transfer)
+    more = model.launch(LAUNCHED[case.name == "VA"]) - model.launch(sources.plan.dpus)
+    return (outcome.timing.kernel + more) * 1e3
+
+
+def in_order(times: dict[str, float]) -> bool:
+    """O0 slower than O1, and no later step slower than the one before it by more than 1.5 %, which
+    published rows are too."""
+    steps = [times[name] for name, _ in LEVELS]
+    return all(b <= 1.015 * a for a, b in pairwise(steps))
+
+
+def ratios(rows: dict[Case, dict[str, float]], name: str) -> dict[str, float]:
+    """Geometric mean of each step over the rows of one kind."""
+    chosen = [times for case, times in rows.items() if case.name == name]
+    logs = {step: [np.log(t[a] / t[b]) for t in chosen] for step, a, b in STEPS}
+    return {step: float(np.exp(np.mean(values))) for step, values in logs.items()}
+
+
+def table(measured: dict[Case, dict[str, float]], known: dict[Case, dict[str, float]]) -> str:
+    """A line a row: simulated, published and error of every level; then the steps' means."""
+    order = ("o0", "o1", "o2", "o4", "prim")
+    heads = "".join(f"{name:>10} silicon error" for name in order)
+    lines = [f"{'':15}{heads}  order"]
+    for case, times in measured.items():
+        cells = ""
+        for name in order:
+            silicon = known.get(case, {}).get(name)
+            cells += f"{times[name]:10.3f}"
+            cells += f"{silicon:8.3f}{times[name] / silicon - 1:+6.1%}" if silicon else " " * 14
+        lines.append(
+            f"{case.name:10} {case.length:3} {cells}  {'yes' if in_order(times) else 'NO'}"
+        )
+    return "\n".join(lines)
+
+
+def judge(measured: dict[Case, dict[str, float]], known: dict[Case, dict[str, float]]) -> bool:
+    """Print the means of published rows; True when they are within the limits."""
+    both = {case: times for case, times in measured.items() if case in known}
+    good = all(in_order(times) for times in measured.values())
+    if not both:
+        return good
+    errors = [abs(times[k] / known[case][k] - 1) for case, times in both.items() for k in times]
+    print(f"\nkernel times: mean absolute error {np.mean(errors):.1%}, largest {max(errors):.1%}")
+    good = good and float(np.mean(errors)) <= MEAN_LIMIT
+    print("geometric means of the steps, simulated / published:")
+    for name in dict.fromkeys(case.name for case in both):
+        ours = ratios(both, name)
+        theirs = ratios({case: known[case] for case in both}, name)
+        cells = []
+        for step, value in ours.items():
+            error = value / theirs[step] - 1
+            good = good and abs(error) <= RATIO_LIMIT
+            cells.append(f"{step} {value:.2f} / {theirs[step]:.2f} ({error:+.0%})")
+        print(f"  {name:10} {',  '.join(cells)}")
+    return good
+
+
+def cases_of(lengths: str, quick: bool) -> list[Case]:
+    """The published rows, or those of the lengths asked for (up to 16: VA)."""
+    known = list(published())
+    if not lengths:
+        return [c for c in known if not quick or c.length in QUICK]
+    wanted = [int(n) for n in lengths.split(",")]
+    names = dict.fromkeys(c.name for c in known)
+    return [Case(n, size) for n in names for size in wanted if (n == "VA") == (size <= LARGEST_VA)]
+
+
+def run(quick: bool = False, lengths: str = "") -> int:
+    """Print the study; 1 when an order or a mean is outside of its limit."""
+    known = published()
+    measured = {case: measure(case) for case in cases_of(lengths, quick)}
+    print("kernel milliseconds, int32, 16 tasklets; o0 none, o1 DMA, o2 tightening, o4 hoisting")
+    print(table(measured, known))
+    return int(not judge(measured, known))
