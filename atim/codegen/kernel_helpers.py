@@ -1,4 +1,4 @@
-"""Small C functions that kernels use to multiply: text, and what each of them needs.
+"""Small C functions for the inner loops of kernels: text, and what each of them needs.
 
 Everything is written for the SDK's clang and for ours: single instructions as inline assembly with
 plain register operands (what the SDK's built_ins.h does with macros), the rest in C. A pair of

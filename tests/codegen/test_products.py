@@ -181,6 +181,19 @@ def test_what_a_form_does_not_fit_is_left_to_the_compiler(types, form, unroll):
     assert text == plain
 
 
+@pytest.mark.parametrize(
+    ("name", "types", "form"),
+    [
+        ("narrow", ("int32",) * 3, MULTIPLY_NARROW),
+        ("words", ("uint8", "int8", "int32"), MULTIPLY_WORDS),
+        ("float", ("float32",) * 3, MULTIPLY_FLOAT),
+    ],
+)
+def test_kernel_text(name, types, form, golden):
+    func = dot(100, 200, types, form, 4, 16, 64)
+    golden(compile_func(func, TARGET).kernel_c, ".c")
+
+
 def test_a_sum_that_does_not_start_at_zero_has_no_forms():
     assert block_forms(dot_func(8, 8, ("int32",) * 3), "y") == (MULTIPLY_LIBRARY, *INT32)
     assert block_forms(dot_func(8, 8, ("float32",) * 3), "y") == (MULTIPLY_FLOAT,)

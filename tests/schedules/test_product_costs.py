@@ -1,0 +1,103 @@
+"""Estimates of the forms of multiplication against kernels that are built and run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tvm import te
+
+from atim import pipeline, runtime, toolchain
+from atim.schedules import Sketch, design_space
+from atim.schedules.verify import check, explain
+from atim.target import (
+    MULTIPLY_BYTES,
+    MULTIPLY_FLOAT,
+    MULTIPLY_LIBRARY,
+    MULTIPLY_NARROW,
+    MULTIPLY_STEPS,
+    MULTIPLY_STEPS_SECOND,
+    MULTIPLY_WORDS,
+    Target,
+)
+from atim.workloads import get
+
+TARGET = Target(dpus=1)
+TILE = 128
+
+
+def dot(dtype: str, total: str, rows: int, columns: int) -> Sketch:
+    a, x = te.placeholder((rows, columns), dtype, "A"), te.placeholder((columns,), dtype, "x")
+    k = te.reduce_axis((0, columns), "k")
+    wide = (lambda v: v) if dtype == total else (lambda v: v.astype(total))
+    y = te.compute((rows,), lambda i: te.sum(wide(a[i, k]) * wide(x[k]), axis=k), "y")
+    return design_space(te.create_prim_func([a, x, y]), TARGET)[0]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "form", "rows", "unroll"),
+    [
+        ("int32", MULTIPLY_STEPS, 4, 4),
+        ("int32", MULTIPLY_STEPS_SECOND, 2, 4),
+        ("int32", MULTIPLY_BYTES, 4, 2),
+        ("int32", MULTIPLY_NARROW, 4, 8),
+        ("int8", MULTIPLY_WORDS, 4, 16),
+        ("int8", MULTIPLY_WORDS, 2, 4),
+        ("int16", MULTIPLY_LIBRARY, 4, 8),
+        ("int16", MULTIPLY_WORDS, 4, 8),
+        ("float32", MULTIPLY_FLOAT, 2, 2),
+    ],
+)
+def test_estimated_slots_and_words(dtype, form, rows, unroll, rng):
+    counts = []
+    for columns in (2 * TILE, 4 * TILE):
+        sketch = dot(dtype, dtype if dtype[0] == "f" else "int32", rows, columns)
+        chosen = {"row_block": rows, "unroll": unroll, "tile": TILE, "vector": 2, "multiply": form}
+        decisions = {d.name: d.values[0] for d in sketch.decisions} | chosen
+        sources = pipeline.compile(sketch, decisions, TARGET)
+        artifact = toolchain.build(sources, TARGET, host=False)
+        arrays = {
+            "A": rng.integers(0, 50, (rows, columns)).astype(dtype),
+            "x": rng.integers(0, 50, columns).astype(dtype),
+        }
+        if dtype == "float32":
+            arrays = {name: rng.random(v.shape, np.float32) for name, v in arrays.items()}
+        outcome = runtime.run(artifact, arrays, representatives=True)
+        counts.append(outcome.counters["instructions"])
+    terms = sketch.terms(sketch.vector(decisions))
+    slots = (counts[1] - counts[0]) / (2 * TILE * rows)
+    # what happens once a tile is not the body's: a tenth here, more around the shortest body
+    assert terms["body_slots"][0] == pytest.approx(slots, rel=0.12)
+    assert len(artifact.program.words) <= terms["iram_words"][0]
+
+
+def test_forms_follow_the_types():
+    def forms(name: str, dtype: str) -> list[tuple[int, ...]]:
+        sketches = design_space(get(name, None, dtype).func, TARGET)
+        return [d.values for s in sketches for d in s.decisions if d.name == "multiply"]
+
+    assert set(forms("mtv", "int8")) == {(MULTIPLY_WORDS,)}
+    assert set(forms("mtv", "float32")) == {(MULTIPLY_FLOAT,)}
+    assert set(forms("mtv", "float64")) == {(MULTIPLY_LIBRARY,)}
+    assert set(map(len, forms("mmtv", "int32"))) == {5}
+    assert forms("va", "int32") == forms("red", "int32") == []
+
+
+def test_unrolled_steps_that_do_not_fit_are_refused_before_a_build():
+    sketch = design_space(get("mtv", (4096, 4096)).func, Target(dpus=64))[0]
+    decisions = {d.name: d.values[-1] for d in sketch.decisions}
+    decisions |= {
+        "tasklets": 8,
+        "row_block": 4,
+        "unroll": 64,
+        "tile": 64,
+        "vector": 0,
+        "dpus_i": 64,
+    }
+    reasons = {
+        form: explain(sketch, decisions | {"multiply": form}, sketch.target)
+        for form in (MULTIPLY_STEPS, MULTIPLY_NARROW)
+    }
+    assert str(reasons[MULTIPLY_STEPS]).startswith("IRAM: ")
+    assert reasons[MULTIPLY_NARROW] is None
+    wrong = decisions | {"multiply": MULTIPLY_FLOAT + 1}
+    assert not check(sketch, sketch.vector(wrong), sketch.target)[0][0]
