@@ -166,6 +166,26 @@ def test_float32_stays_on_the_host_and_says_why(tmp_path: Path) -> None:
     np.testing.assert_allclose(result(x), model(x).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
+def test_a_relax_module_and_inputs_as_parameters(tmp_path: Path) -> None:
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    x, w = (
+        relax.Var(name, relax.TensorType(shape, "int32"))
+        for name, shape in (("x", [1, 64]), ("w", [64, 128]))
+    )
+    with builder.function("main", [x, w], attrs={"num_input": 1}):
+        with builder.dataflow():
+            y = builder.emit_output(relax.op.matmul(x, w))
+        builder.emit_func_output(y)
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(0, 50, shape, dtype=np.int32) for shape in ((1, 64), (64, 128))]
+    options: dict[str, Any] = {"host": SLOW, "work_dir": tmp_path, "method": "estimate"}
+    result = atim.offload(builder.get(), arrays, TARGET, **options)
+    assert len(result.placement.moved) == 1
+    np.testing.assert_array_equal(result(arrays[0]), arrays[0] @ arrays[1])
+
+
 def test_bad_arguments(tmp_path: Path, model: nn.Module, x: torch.Tensor) -> None:
     for options in ({"strategy": "best"}, {"layers": 0}):
         with pytest.raises(UsageError):
@@ -195,8 +215,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     (tmp_path / "model.py").write_text(MODEL)
     common = ["offload", f"{tmp_path / 'model.py'}:Net", "--dpus", "8", "--host", "papers"]
     common += ["--work-dir", str(tmp_path / "run"), "--prices", "estimate"]
-    assert cli.run([*common, "--input", "1x128:int32", "--save", str(tmp_path / "out")]) == 0
+    whole = [*common, "--input", "1x128:int32", "--run", "--strategy", "all-pim"]
+    assert cli.run([*whole, "--save", str(tmp_path / "out")]) == 0
     out = capsys.readouterr().out
+    assert "outputs equal the original's; launches took" in out
+    assert (tmp_path / "run" / "placement.png").stat().st_size > 1000
     assert "all-host" in out
     assert "fused" in out or "matmul" in out
     x = np.ones((1, 128), np.int32)

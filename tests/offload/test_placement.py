@@ -128,4 +128,3 @@ def test_every_verdict_has_its_numbers() -> None:
     assert software.endswith(": kept")
     least = least_launch_s(TARGET) * 1e3
     assert small == f"host 0.01 ms, a launch takes {least:.3g} ms at least: kept"
-
