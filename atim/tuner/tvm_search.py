@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import tvm
-from tvm import te
+from tvm import te, tirx
 from tvm.ir.utils import derived_object
 from tvm.s_tir import Schedule
 
@@ -46,6 +46,12 @@ TARGET = "c"
 
 # TVM objects have no Python types worth naming
 Node = Any
+
+# Without the type checks of TVM's Python side, which take longer than the calls.
+_annotate, _unannotate, _get_loops, _get_sblock = (
+    getattr(method, "__wrapped__", method)
+    for method in (Schedule.annotate, Schedule.unannotate, Schedule.get_loops, Schedule.get_sblock)
+)
 
 
 class TvmSearch:
@@ -146,10 +152,18 @@ def _result(seconds: float) -> Node:
     return ms.runner.RunnerResult(None, "failed")
 
 
+def _notes(schedule: Node) -> tuple[list[Node], Node]:
+    """Annotations of the loops, outer to inner, and of the block in them."""
+    node, notes = schedule.mod["main"].body.block.body, []
+    while isinstance(node, tirx.For):
+        notes.append(node.annotations)
+        node = node.body
+    return notes, node.block.annotations
+
+
 def _candidate(schedule: Node) -> Candidate:
     """What the postprocessor wrote on the block."""
-    text = str(schedule.get(schedule.get_sblock("b")).annotations[CANDIDATE])
-    sketch, *values = map(int, text.split())
+    sketch, *values = map(int, str(_notes(schedule)[1][CANDIDATE]).split())
     return Candidate(sketch, tuple(values))
 
 
@@ -201,20 +215,18 @@ class _Legal(ms.postproc.PyPostproc):  # type: ignore[misc]
         pass
 
     def apply(self, schedule: Node) -> bool:
-        block = schedule.get_sblock("b")
-        sketch = int(schedule.get(block).annotations[SKETCH])
-        values, sampled = [], []
-        for loop in schedule.get_loops(block)[: len(self.space.sketches[sketch].decisions)]:
-            notes = schedule.get(loop).annotations
-            if UNROLL in notes:
-                sampled.append(loop)
-            values.append(int(notes[UNROLL] if UNROLL in notes else notes[CANDIDATE]))
+        notes, block_notes = _notes(schedule)
+        sketch = int(block_notes[SKETCH])
+        width = len(self.space.sketches[sketch].decisions)
+        values = [int(n[UNROLL] if UNROLL in n else n[CANDIDATE]) for n in notes[:width]]
         text = self._text(sketch, tuple(values))
         if not text:
             return False
-        for loop in sampled:
-            schedule.unannotate(loop, UNROLL)
-        schedule.annotate(block, CANDIDATE, text)
+        block = _get_sblock(schedule, "b")
+        for loop, note in zip(_get_loops(schedule, block), notes[:width], strict=False):
+            if UNROLL in note:
+                _unannotate(schedule, loop, UNROLL)
+        _annotate(schedule, block, CANDIDATE, text)
         return True
 
     def _text(self, sketch: int, values: tuple[int, ...]) -> str:
