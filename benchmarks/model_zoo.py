@@ -209,7 +209,7 @@ def attention(width: int, heads: int, tokens: int, past: int) -> Callable[[str],
 
 
 def gptj(width: int, heads: int, tokens: int, past: int) -> Callable[[str], Any]:
-    rotary = min(64, width // heads)
+    rotary = min(64, width // heads // 4)
     return lambda dtype: (
         GPTJLayer(width, heads, 4 * width, rotary, dtype),
         (_vector(1, tokens, width), *_caches(heads, past, width // heads)),

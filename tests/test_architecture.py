@@ -33,6 +33,7 @@ LEVELS = {
     "atim.runtime": 7,
     "atim.pipeline": 7,
     "atim.tuner": 8,
+    "atim.offload": 9,
     "atim.report": 9,
     "atim.explain": 9,
     "atim.machine": 7,
