@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from random_c import check, generate
+
+from benchmarks.c_generator import check, generate
 
 OPTS = ("-O2", "-O1", "-Os", "-O3", "-O2")
 

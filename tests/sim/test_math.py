@@ -1,4 +1,4 @@
-"""Functions that C programs call by name or through built-ins, against the C library of the host."""
+"""Functions that C programs call by name or through built-ins, against the C library here."""
 
 from __future__ import annotations
 
@@ -128,7 +128,8 @@ def test_integer_powers(kind: str) -> None:
     x = rng.uniform(-3, 3, COUNT).astype(REAL[kind])
     n = rng.integers(-40, 40, COUNT, np.int32)
     text = (
-        f"#include <attributes.h>\n__host {kind} x[{COUNT}], out[{COUNT}];\n__host int n[{COUNT}];\n"
+        f"#include <attributes.h>\n__host {kind} x[{COUNT}], out[{COUNT}];\n"
+        f"__host int n[{COUNT}];\n"
         f"int main() {{ for (int i = 0; i < {COUNT}; i++) out[i] = {name}(x[i], n[i]); return 0; }}"
     )
     dpu = Dpu(compile_c(text))

@@ -18,7 +18,8 @@ _SCOPE = re.compile(
     re.MULTILINE,
 )
 _PLACE = re.compile(
-    r"^(!\d+) = (?:distinct )?(!DILocation\(line: \d+.*?scope: (!\d+)(?:, inlinedAt: (!\d+))?.*\))$",
+    r"^(!\d+) = (?:distinct )?(!DILocation\(line: \d+.*?scope: (!\d+)"
+    r"(?:, inlinedAt: (!\d+))?.*\))$",
     re.MULTILINE,
 )
 

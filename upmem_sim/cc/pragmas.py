@@ -1,7 +1,8 @@
-"""Macros in unroll pragmas: the preprocessor leaves their operands alone, the compiler expands them.
+"""Macros in unroll pragmas.
 
-Where preprocessing is a run of its own, the macros are gone when the compiler reads the pragma. So
-the operands are preprocessed once more, behind the end of the source.
+The preprocessor leaves their operands alone; the compiler expands them. Where preprocessing is a
+run of its own, the macros are gone when the compiler reads the pragma. So the operands are
+preprocessed once more, behind the end of the source.
 """
 
 from __future__ import annotations

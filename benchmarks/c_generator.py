@@ -14,6 +14,7 @@ import random
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -342,6 +343,11 @@ int main(void) {{
 """
 
 
+def program(seed: int, functions: int, rows: int) -> str:
+    """C text of a whole DPU program: `generate` with a `main`."""
+    return generate(seed, functions) + _DEVICE.format(rows=rows, functions=functions)
+
+
 def random_inputs(seed: int, rows: int) -> NDArray[np.int64]:
     """Mixed magnitudes: small, 32-bit, 64-bit and special values; shape [rows, INPUTS]."""
     rng = np.random.default_rng(seed)
@@ -353,7 +359,9 @@ def random_inputs(seed: int, rows: int) -> NDArray[np.int64]:
     return values
 
 
-def run_native(source: str, inputs: NDArray[np.int64], functions: int, folder: Path):
+def run_native(
+    source: str, inputs: NDArray[np.int64], functions: int, folder: Path
+) -> NDArray[np.int64]:
     """Results by g++, shape [rows, functions]."""
     # a name of its own each time: the loader would hand out a loaded library with its old data
     library = folder / f"{next(_names)}_{os.getpid()}.so"
@@ -372,11 +380,10 @@ def run_native(source: str, inputs: NDArray[np.int64], functions: int, folder: P
     return out
 
 
-def run_on_dpu(source: str, inputs: NDArray[np.int64], functions: int, opt: str):
+def run_on_dpu(source: str, inputs: NDArray[np.int64], functions: int, opt: str) -> NDArray[Any]:
     """Results of the simulated DPU, shape [rows, functions]."""
     text = source + _DEVICE.format(rows=len(inputs), functions=functions)
-    program = compile_c(text, opt=opt, stack_bytes=8192, debug=False)
-    dpu = Dpu(program)
+    dpu = Dpu(compile_c(text, opt=opt, stack_bytes=8192, debug=False))
     dpu.write("inputs", inputs)
     dpu.run(max_cycles=500_000_000)
     return dpu.read("outputs", np.int64, len(inputs) * functions).reshape(len(inputs), functions)
