@@ -57,6 +57,14 @@ BAD_USE = [
     ("tune", "Missing argument"),
     ("tun", "No such command 'tun'"),
     ("report /nowhere", "no records: /nowhere/records.db does not exist"),
+    ("merge /nowhere --into /nowhere/too", "no records: /nowhere/records.db does not exist"),
+    ("merge a", "Missing option '--into'"),
+    ("tvm-export /nowhere b", "no records: /nowhere/records.db does not exist"),
+    ("tvm-import /nowhere b", "/nowhere holds no TVM database"),
+    ("worker --tracker host", "tracker 'host': HOST:PORT needed"),
+    ("worker --tracker 127.0.0.1:1", "tracker 127.0.0.1:1: Connection refused"),
+    ("tune va --tracker 127.0.0.1:1", "tracker 127.0.0.1:1: Connection refused"),
+    ("tracker --port 70000", "port 70000 requested, limit 65535"),
 ]
 
 

@@ -31,6 +31,7 @@ def merge(sources: Sequence[Path], into: Path) -> list[Merged]:
     for source in sources:
         if source.resolve() == into.resolve():
             raise UsageError(f"merge: {source} is both source and destination")
+        Database(source, write=False).close()  # before anything is written
     done = []
     with Database(into, write=True) as target:
         for source in sources:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -79,6 +80,25 @@ def test_a_small_space_ends_early_and_says_so(atim: Command, tmp_path: Path) -> 
 def test_quiet_says_nothing_on_standard_error(atim: Command, tmp_path: Path) -> None:
     done = atim("tune", "va", "--shape", "64", *SMALL, "--work-dir", tmp_path, "--quiet")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_json_lines_end_with_the_result_and_runs_can_be_merged(
+    atim: Command, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder, seed in ((first, 0), (second, 1)):
+        done = atim(
+            *("tune", "va", "--shape", "64", *SMALL, "--seed", seed),
+            *("--work-dir", folder, "--json"),
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+    end = json.loads(done.stdout.splitlines()[-1])
+    assert (end["event"], end["trials"]) == ("end", len(records(second)))
+    assert end["total_s"] == min(r.objective_s for r in records(second))
+    done = atim("merge", first, second, "--into", tmp_path / "both")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2
+    assert records(tmp_path / "both") == records(second)
 
 
 def start(folder: Path, trials: int) -> subprocess.Popen[str]:
