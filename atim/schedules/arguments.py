@@ -75,10 +75,12 @@ def _pair(block: Node) -> _Pair:
             continue
         comparison = kept.condition
         index = found.false_value
+        first = _first_of_equals(found.condition, comparison)
         own = kept.true_value
         kinds = (tirx.GT, tirx.GE, tirx.LT, tirx.LE)
         if (
             isinstance(index, tirx.Var)
+            and first is not None
             and isinstance(comparison, kinds)
             and tvm_ffi.structural_equal(comparison.a, own)
             and tvm_ffi.structural_equal(comparison.b, kept.false_value)
@@ -86,13 +88,29 @@ def _pair(block: Node) -> _Pair:
             and own.source.same_as(value.buffer)
         ):
             greatest = isinstance(comparison, (tirx.GT, tirx.GE))
-            first = not tvm_ffi.structural_equal(found.condition, comparison)
-            first = first or isinstance(comparison, (tirx.GE, tirx.LE))
             return _Pair(value, place, kept.false_value, index, greatest, first)
     raise UnsupportedError(
         f"block {block.name_hint}: {len(stores)} results, only a maximum or minimum with its place"
         " can be taken apart"
     )
+
+
+def _first_of_equals(kept: Node, comparison: Node) -> bool | None:
+    """Which place stays where two elements are equal: the first (True), the last (False); None
+    where the condition for keeping a place says something else.
+
+    The condition is the comparison of the values itself, or `v > x or (v == x and place < index)`.
+    """
+    if tvm_ffi.structural_equal(kept, comparison):
+        return isinstance(comparison, (tirx.GE, tirx.LE))
+    if not isinstance(kept, tirx.Or) or not tvm_ffi.structural_equal(kept.a, comparison):
+        return None
+    tie = kept.b
+    if not isinstance(tie, tirx.And) or not isinstance(tie.a, tirx.EQ):
+        return None
+    if isinstance(comparison, (tirx.GE, tirx.LE)):
+        return None
+    return {tirx.LT: True, tirx.GT: False}.get(type(tie.b))
 
 
 def _nest(nest: Node, block: Node, pair: _Pair, place: bool) -> Node:
@@ -104,7 +122,7 @@ def _nest(nest: Node, block: Node, pair: _Pair, place: bool) -> Node:
     if place:
         kind = tirx.Min if pair.first else tirx.Max
         dtype = str(buffer.dtype)
-        none = tirx.max_value(dtype) if pair.first else tirx.IntImm(dtype, -1)
+        none = tirx.max_value(dtype) if pair.first else tirx.min_value(dtype)
         index = pair.index if dtype == str(pair.index.ty) else pair.index.astype(dtype)
         here = tirx.Select(tirx.EQ(pair.element, best), index, none)
         start: Node = none

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import tvm
+import tvm_ffi
 from tvm import sym, tirx
 from tvm.s_tir import Schedule
 
@@ -100,6 +101,7 @@ class Epilogue:
 class Program:
     """A PrimFunc with one main block; `func` has the element-wise producers inlined already, and
     some inputs may be declared larger than they are (margins.py). `original` is as it was given.
+    `splittable`: partial results of the reduction can be put together.
 
     `operations` counts (operation, dtype) of the main block's value, its accumulation included.
     """
@@ -112,6 +114,7 @@ class Program:
     operations: tuple[tuple[str, str, int], ...]
     epilogue: Epilogue | None
     original: tirx.PrimFunc
+    splittable: bool
 
     @property
     def spatial(self) -> tuple[int, ...]:
@@ -158,7 +161,26 @@ def analyse(func: tirx.PrimFunc) -> Program:
         operations=operations,
         epilogue=epilogue,
         original=func,
+        splittable=_splittable(block),
     )
+
+
+def _splittable(block: Node) -> bool:
+    """A sum, product, maximum or minimum that starts from its identity: what `rfactor` takes."""
+    if block.init is None or not isinstance(block.body, tirx.BufferStore):
+        return False
+    value, start, dtype = block.body.value, block.init.value, str(block.body.buffer.dtype)
+    identities = {
+        tirx.Add: tirx.const(0, dtype),
+        tirx.Mul: tirx.const(1, dtype),
+        tirx.Max: tirx.min_value(dtype),
+        tirx.Min: tirx.max_value(dtype),
+    }
+    identity = identities.get(type(value))
+    if identity is None or not isinstance(value.a, tvm.ir.TensorLoad):
+        return False
+    own = value.a.source.same_as(block.body.buffer)
+    return own and bool(tvm_ffi.structural_equal(start, identity))
 
 
 def _grown(

@@ -48,6 +48,8 @@ def sketches_of(program: Program, target: Target, resident: tuple[str, ...] = ()
         raise UnsupportedError(f"block {program.block}: no spatial axis")
     if not program.reduction:
         return [_elementwise(program, target, resident)]
+    if not program.splittable:
+        return [_rows(program, target, resident)]
     if program.results == len(program.inputs) == 1:
         return [_reduce(program, target, resident)]
     sketches = [_rows(program, target, resident)]

@@ -1,0 +1,82 @@
+"""Programs of several reductions: where they are cut, what stays on the host and why."""
+
+from __future__ import annotations
+
+import pytest
+from tvm import te, tirx, topi
+
+from atim.errors import UnsupportedError
+from atim.schedules.stages import stages_of
+
+Cut = list[tuple[str, tuple[str, ...], tuple[str, ...], str | None]]
+
+
+def cut(args: list[te.Tensor]) -> Cut:
+    stages = stages_of(te.create_prim_func(args))
+    return [(s.name, s.inputs, s.outputs, s.reason) for s in stages]
+
+
+def matrix(dtype: str = "int32") -> te.Tensor:
+    return te.placeholder((13, 45), dtype, "A")
+
+
+def test_one_kernel_is_one_stage() -> None:
+    a, k = matrix(), te.reduce_axis((0, 45), "k")
+    y = te.compute((13,), lambda i: te.sum(a[i, k], axis=k), "y")
+    assert cut([a, y]) == [("y", ("A",), ("y",), None)]
+
+
+def test_two_sums_are_two_kernels_through_the_host() -> None:
+    a, k, m = matrix(), te.reduce_axis((0, 45), "k"), te.reduce_axis((0, 45), "m")
+    s = te.compute((13,), lambda i: te.sum(a[i, k], axis=k), "s")
+    y = te.compute((13,), lambda i: te.sum(a[i, m] * s[i], axis=m), "y")
+    assert cut([a, y]) == [("s", ("A",), ("s",), None), ("y", ("A", "s"), ("y",), None)]
+
+
+def test_softmax_leaves_the_exponentials_to_the_host() -> None:
+    a = matrix("float32")
+    found = cut([a, topi.nn.softmax(a, axis=1)])
+    assert [reason for *_, reason in found] == [
+        None,
+        "block T_softmax_exp: exp is done on the host",
+        None,
+        None,
+    ]
+
+
+def test_an_activation_joins_the_layer_before_it() -> None:
+    w, v = te.placeholder((9, 45), "int32", "W"), te.placeholder((4, 9), "int32", "V")
+    x, k = te.placeholder((45,), "int32", "x"), te.reduce_axis((0, 45), "k")
+    h = te.compute((9,), lambda i: te.sum(w[i, k] * x[k], axis=k), "h")
+    r = te.compute((9,), lambda i: tirx.max(h[i], tirx.const(0, "int32")), "r")
+    m = te.reduce_axis((0, 9), "m")
+    y = te.compute((4,), lambda i: te.sum(v[i, m] * r[m], axis=m), "y")
+    assert [name for name, *_ in cut([w, v, x, y])] == ["h, r", "y"]
+
+
+def test_a_place_of_a_maximum_is_two_reductions() -> None:
+    a = matrix()
+    names = [name for name, *_ in cut([a, topi.argmax(a, axis=1)])]
+    assert names == ["A_red_temp.v1", "A_red_temp.v0, A_red"]
+
+
+def test_nothing_for_dpus_is_refused_with_the_blocks_name() -> None:
+    a = matrix("float32")
+    y = te.compute((13, 45), lambda i, j: te.erf(a[i, j]), "y")
+    with pytest.raises(UnsupportedError, match="block y: erf is done on the host"):
+        cut([a, y])
+
+
+def test_other_blocks_of_two_results_are_refused() -> None:
+    a, k = matrix(), te.reduce_axis((0, 45), "k")
+
+    def combine(one: tuple, other: tuple) -> tuple:
+        return one[0] + other[0], one[1] * other[1]
+
+    def start(t0: str, t1: str) -> tuple:
+        return tirx.const(0, t0), tirx.const(1, t1)
+
+    both = te.comm_reducer(combine, start, name="both")
+    s, p = te.compute((13,), lambda i: both((a[i, k], a[i, k]), axis=k), name="t")
+    with pytest.raises(UnsupportedError, match="block t: 2 results"):
+        cut([a, s, p])
