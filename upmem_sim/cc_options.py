@@ -23,9 +23,6 @@ _IGNORED = re.compile(
 )
 _DEFSYM = re.compile(r"-Wl,--defsym[=,](\w+)=(\w+)")
 _REFUSED = {
-    "-c": "objects are not kept: give all sources in one command",
-    "-S": "see the code with upmem-sim disasm",
-    "-E": "preprocess with a host compiler",
     "-pg": "profiling builds are not made; upmem-sim counts without them",
 }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from upmem_sim import cc_options, commands_look
+from upmem_sim import commands_look
 from upmem_sim.errors import SimError
 
 FAILED = 1
@@ -32,9 +32,10 @@ def cli() -> None:
 @cli.command(context_settings=_RAW)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="SOURCE...")
 def cc(arguments: tuple[str, ...]) -> None:
-    """Compile C sources (and .s files) to one DPU program.
+    """Compile C sources (and .s files, and objects of -c) to one DPU program.
 
     \b
+    -c -S -E                    stop after objects, assembly text, preprocessing
     -o FILE                     program to write [a.out]
     -DNR_TASKLETS=n             tasklets [1]
     -DSTACK_SIZE_DEFAULT=b      bytes of stack for each tasklet [1024]
@@ -46,24 +47,9 @@ def cc(arguments: tuple[str, ...]) -> None:
     -mcpu=v1A|v1B               chip, for the limit of tasklets
     -g -W... -std=... -f...-sections -flto are accepted without effect.
     """
-    from upmem_sim.cc import compile_c
-    from upmem_sim.elf import write_elf
+    from upmem_sim import cc_driver
 
-    options = cc_options.parse(arguments)
-    for source in options.sources:
-        if not source.is_file():
-            raise SimError(f"{source}: no such file")
-    program = compile_c(
-        list(options.sources),
-        nr_tasklets=options.nr_tasklets,
-        stack_bytes=options.stacks,
-        defines=options.defines,
-        opt=options.level,
-        include_dirs=options.include_dirs,
-        werror=options.werror,
-    )
-    options.output.write_bytes(write_elf(program))
-    options.output.chmod(0o755)
+    cc_driver.run(arguments)
 
 
 @cli.command()

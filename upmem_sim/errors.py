@@ -36,8 +36,8 @@ class ElfError(SimError):
 class SimFault(SimError):
     """The machine stopped a program.
 
-    kind      short name: "memory", "alignment", "dma-range", "dma-alignment", "deadlock",
-              "cycle-limit", "fault", "illegal-instruction", "pc-range", ...
+    kind      short name: "memory", "alignment", "dma-range", "dma-alignment", "dma-length",
+              "deadlock", "cycle-limit", "fault", "illegal-instruction", "pc-range", ...
     dpu       index of the DPU in its run (0 for a lone one)
     tasklet   the tasklet at fault, -1 when it concerns all of them
     pc        instruction index, -1 when unknown

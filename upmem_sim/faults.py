@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from upmem_sim._core import OPS
 from upmem_sim.errors import SimFault
-from upmem_sim.program import Program
+from upmem_sim.program import IRAM_BASE, IRAM_INSN_BYTES, Program
 
 FAULT_CODES = {
     0: "breakpoint",
@@ -47,9 +48,31 @@ class Place:
         line = lines[pc] if 0 <= pc < len(lines) else None
         return line if line is not None else (None, None)
 
-    def instruction(self) -> str:
-        from upmem_sim._core import OPS
+    def source_or_call(self, tasklet: int, pc: int) -> tuple[str | None, int | None]:
+        """The same; of library code, which has no lines, those of the call it is in."""
+        found = self.source(pc)
+        if found[0] is not None or tasklet < 0:
+            return found
+        call = self.machine.tasklet(tasklet)["registers"][23] - 1
+        rows = self.program.rows
+        if not 0 <= call < len(rows) or int(rows[call]["op"]) != OPS.index("call"):
+            return found
+        return self.source(call)
 
+    def function(self, pc: int) -> str:
+        """ " in NAME", empty if the program does not say."""
+        best = max(
+            (
+                s
+                for s in self.program.symbols.values()
+                if s.section == ".text" and s.address - IRAM_BASE <= pc * IRAM_INSN_BYTES
+            ),
+            key=lambda s: s.address,
+            default=None,
+        )
+        return f" in {best.name}" if best is not None else ""
+
+    def instruction(self) -> str:
         rows = self.program.rows
         op = int(rows[self.pc]["op"]) if 0 <= self.pc < len(rows) else -1
         return OPS[op] if 0 <= op < len(OPS) else "instruction"
@@ -64,11 +87,14 @@ class Place:
 
 
 def _memory(p: Place) -> str:
-    hint = ", an MRAM address used as WRAM" if p.address >> 27 == 1 else ""
     return (
         f"{p.instruction()} of {p.size} bytes at {p.address:#x}{p.base()}: "
-        f"WRAM has {p.params.wram_bytes} bytes{hint}"
+        f"WRAM has {p.params.wram_bytes} bytes{_hint(p)}"
     )
+
+
+def _hint(p: Place) -> str:
+    return ", an MRAM address used as WRAM" if p.address >> 27 == 1 else ""
 
 
 def _alignment(p: Place) -> str:
@@ -82,7 +108,7 @@ def _dma_range(p: Place) -> str:
     limit = (p.params.wram_bytes, p.params.mram_bytes, 8 * p.params.iram_instructions)[p.other]
     return (
         f"{p.instruction()} of {p.size} bytes at {_MEMORIES[p.other]} {p.address:#x}: "
-        f"{_MEMORIES[p.other]} has {limit} bytes"
+        f"{_MEMORIES[p.other]} has {limit} bytes{_hint(p) if p.other == 0 else ''}"
     )
 
 
@@ -90,6 +116,14 @@ def _dma_alignment(p: Place) -> str:
     return (
         f"{p.instruction()} of {p.size} bytes at {_MEMORIES[p.other]} {p.address:#x}: "
         f"address must be a multiple of 8, remainder {p.address % 8}"
+    )
+
+
+def _dma_length(p: Place) -> str:
+    dma = OPS[int(p.program.rows[p.size]["op"])]
+    return (
+        f"{dma} at pc {p.size} of {p.address} bytes{p.base()}: "
+        "the length must be a multiple of 8 from 8 to 2048"
     )
 
 
@@ -112,10 +146,10 @@ def _deadlock(p: Place) -> str:
         if not state["booted"] or state["ended"]:
             continue
         pc = state["pc"]
-        file, line = p.source(pc)
+        file, line = p.source_or_call(t, pc)
         place = f" ({file}:{line})" if file is not None else ""
         doing = "spins" if state["running"] else "sleeps"
-        waits.append(f"tasklet {t} {doing} at pc {pc}{place}")
+        waits.append(f"tasklet {t} {doing}{p.function(pc)} at pc {pc}{place}")
     return "nobody is left to wake " + ", ".join(waits)
 
 
@@ -158,6 +192,7 @@ _KINDS: tuple[tuple[str, Callable[[Place], str]], ...] = (
     ("uninitialised", _uninitialised),
     ("race", _race),
     ("stack-overflow", _stack),
+    ("dma-length", _dma_length),
 )
 
 
@@ -166,5 +201,5 @@ def sim_fault(machine: Any, program: Program, params: Any, dpu: int, max_cycles:
     kind, tasklet, pc, address, size, other = machine.fault
     place = Place(machine, program, params, tasklet, pc, address, size, other, max_cycles)
     name, describe = _KINDS[kind]
-    file, line = place.source(pc)
+    file, line = place.source_or_call(tasklet, pc)
     return SimFault(name, dpu, tasklet, pc, file, line, describe(place))

@@ -34,6 +34,7 @@ from upmem_sim.isa import (
     Sym,
     split_mnemonic,
 )
+from upmem_sim.program import MRAM_BASE
 from upmem_sim.sugar import canonical, need
 
 Resolve = Callable[[Sym], int]
@@ -395,4 +396,6 @@ def _range_message(insn: Insn, slot: _Slot, value: object) -> str:
         what = "shift"
     elif fmt == "dma":
         what = "length field"
-    return f"{insn.op}: {what} {value}, limit {slot.low} to {slot.high} ({slot.bits} bits)"
+    mram = isinstance(value, int) and what == "offset" and value >> 26 == MRAM_BASE >> 26
+    hint = ", an MRAM address used as WRAM" if mram else ""
+    return f"{insn.op}: {what} {value}, limit {slot.low} to {slot.high} ({slot.bits} bits){hint}"

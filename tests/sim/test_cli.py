@@ -102,7 +102,7 @@ def test_options() -> None:
     [
         ("", "no source file given"),
         ("a.c -frob", "unknown option -frob"),
-        ("a.c -c", "option -c: objects are not kept"),
+        ("a.c -pg", "option -pg: profiling builds are not made"),
         ("a.c -o", "option -o needs a value"),
         ("a.c -DNR_TASKLETS=x+1", "-DNR_TASKLETS=x+1: must be a plain decimal number"),
         ("a.c -DNR_TASKLETS=25", "NR_TASKLETS: 25, limit 1 to 24 (v1A)"),

@@ -123,6 +123,7 @@ Code::Code(const Row* program, uint32_t count)
     : rows(kIramInstructions, Row{kOutside, 0, kZero, kZero, kImmediate, 0, 0, 0, 0}),
       decoded(kIramInstructions + 1),
       ends(kIramInstructions, 0),
+      lengths(kIramInstructions, 0),
       size(count) {
   for (uint32_t i = 0; i <= kIramInstructions; ++i)
     decoded[i] = decode(rows[i % kIramInstructions]);
@@ -145,6 +146,7 @@ void Code::load(uint32_t index, const Row* program, uint32_t count) {
   // Whatever stands at 0: execute() brings the counter back.
   decoded[kIramInstructions].handler = kGeneral;
   mark_ends();
+  mark_lengths();
 }
 
 // A tasklet that has finished stops in a loop; one that waits to be resumed goes on to other code.

@@ -27,7 +27,12 @@ enum Form : uint8_t {
 };
 inline constexpr uint32_t kForms = 16;
 inline constexpr uint16_t kGeneral = OP_COUNT * kForms;
-inline constexpr uint16_t kPure = kGeneral + 1;  // general, but touches registers only
+inline constexpr uint16_t kPure = kGeneral + 1;    // general, but touches registers only
+inline constexpr uint16_t kLength = kGeneral + 2;  // computes the length of a DMA (lengths.cc)
+// Marks of lengths.cc: a distance in instructions, and what else is checked.
+inline constexpr uint8_t kDistance = 0x1f;
+inline constexpr uint8_t kExactLength = 0x80;  // the length must be a multiple of 8
+inline constexpr uint8_t kNearAddress = 0x40;  // the address in WRAM must not be one in MRAM
 
 constexpr uint16_t handler(Op op, Form form) { return static_cast<uint16_t>(op * kForms + form); }
 
@@ -57,16 +62,23 @@ struct Code {
   std::vector<Row> rows;         // kIramInstructions, padded with kOutside
   std::vector<Decoded> decoded;  // one more: the fast loop lands there before the counter wraps
   std::vector<uint8_t> ends;     // 1: a stop that a tasklet is not meant to be woken from
+  // Not 0: has a part in the length or the address of the DMA that many instructions further on.
+  std::vector<uint8_t> lengths;
   uint32_t size = 0;
 
   Code(const Row* program, uint32_t count);
   // Replaces instructions from `index` on (DMA into IRAM).
   void replace(uint32_t index, const Row* program, uint32_t count);
+  // Whether the DMA that a marked instruction prepares can do what is asked.
+  bool length_fits(uint32_t pc, const uint32_t* registers) const;
 
  private:
   void load(uint32_t index, const Row* program, uint32_t count);
   void mark_ends();
   bool is_end(uint32_t pc) const;
+  void mark_lengths();
+  void mark_length(uint32_t pc);
+  uint32_t lengths_elsewhere() const;
 };
 
 }  // namespace upmem

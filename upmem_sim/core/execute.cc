@@ -228,6 +228,19 @@ void dispatch(Step& s) {
   }
 }
 
+// An instruction marked in Code::lengths prepares a transfer that cannot be.
+Fault length_fault(const Code& code, const Tasklet& t) {
+  const uint8_t mark = code.lengths[t.pc];
+  const uint32_t pc = t.pc + (mark & kDistance);
+  const Row& row = code.rows[t.pc];
+  if (!(mark & kNearAddress)) return {FaultKind::DMA_LENGTH, -1, -1, t.r[row.ra], pc, 0};
+  const bool at_dma = kOpKinds[row.op] == Kind::DMA;
+  const uint32_t units = at_dma ? 1 : 1 + t.r[row.ra];
+  const uint32_t bytes = 8 * ((units + static_cast<uint32_t>(code.rows[pc].off)) & 0xff);
+  const uint32_t near = t.r[at_dma ? row.ra : row.rb];
+  return {FaultKind::DMA_RANGE, -1, static_cast<int32_t>(pc), near, bytes, 0};
+}
+
 }  // namespace
 
 void execute(Machine& m, uint32_t tasklet, const Row& row, uint64_t at) {
@@ -236,6 +249,8 @@ void execute(Machine& m, uint32_t tasklet, const Row& row, uint64_t at) {
   try {
     if (row.op == kOutside) throw Fault{FaultKind::PC_RANGE, -1, -1, t.pc, m.code->size, 0};
     if (row.op == kIllegal) throw Fault{FaultKind::ILLEGAL, -1, -1, t.pc, 0, 0};
+    if (!length_fits(m, t, t.pc)) [[unlikely]]
+      throw length_fault(*m.code, t);
     Step s{m, t, row, tasklet, at};
     dispatch(s);
   } catch (Fault& fault) {

@@ -82,6 +82,10 @@ uint32_t run_ahead(Machine& m, Ahead& ahead, Tasklet& t, uint32_t self, Ahead::M
         run_pure(m, t, pc, self);
         done = true;
         break;
+      case kLength:
+        done = length_fits(m, t, pc);
+        if (done) run_pure(m, t, pc, self);
+        break;
       default:
         break;
     }

@@ -26,6 +26,7 @@ enum class FaultKind : uint8_t {
   UNINITIALISED,
   RACE,
   STACK,
+  DMA_LENGTH,
 };
 
 // A broken rule. `address` and `size` say what was asked; their meaning depends on the kind.
@@ -116,6 +117,11 @@ struct Machine {
   Exit settle();
   void raise_if_all_spin() const;
 };
+
+// Whether a marked instruction (Code::lengths) may execute; the rule is off with silicon's.
+inline bool length_fits(const Machine& m, const Tasklet& t, uint32_t pc) {
+  return m.params.silicon_dma_alignment || !m.code->lengths[pc] || m.code->length_fits(pc, t.r);
+}
 
 // One instruction, any form (execute.cc). Advances pc; `ready` is the caller's but for DMA.
 void execute(Machine& m, uint32_t tasklet, const Row& row, uint64_t at);

@@ -17,9 +17,10 @@ constexpr const char* kCodes[] = {"breakpoint",
                                   "MRAM access with wrong alignment"};
 constexpr const char* kMemories[] = {"WRAM", "MRAM", "IRAM"};
 // In the order of FaultKind.
-constexpr const char* kKinds[] = {"none",          "memory",   "alignment",  "dma-range",
-                                  "dma-alignment", "thread",   "fault",      "illegal-instruction",
-                                  "pc-range",      "deadlock", "cycle-limit"};
+constexpr const char* kKinds[] = {"none",          "memory",   "alignment",   "dma-range",
+                                  "dma-alignment", "thread",   "fault",       "illegal-instruction",
+                                  "pc-range",      "deadlock", "cycle-limit", "uninitialised",
+                                  "race",          "stack",    "dma-length"};
 
 [[gnu::format(printf, 1, 2)]] std::string format(const char* text, ...) {
   char buffer[512];
@@ -53,6 +54,15 @@ std::string place(const dpu_program_t& program, int32_t pc) {
   return format(" (%s:%u)", program.files[line.file].c_str(), line.line);
 }
 
+// Of library code, which has no lines, the call it is in.
+std::string place_of(const dpu_t& dpu, uint32_t tasklet, int32_t pc) {
+  const std::string own = place(*dpu.program, pc);
+  if (!own.empty()) return own;
+  const auto call = static_cast<int32_t>(dpu.machine->tasklets[tasklet].r[23]) - 1;
+  const Row* row = row_at(*dpu.machine, call);
+  return row && row->op == OP_call ? place(*dpu.program, call) : own;
+}
+
 std::string deadlock(const dpu_t& dpu) {
   const Machine& m = *dpu.machine;
   std::string waits;
@@ -62,7 +72,7 @@ std::string deadlock(const dpu_t& dpu) {
     const auto pc = static_cast<int32_t>(tasklet.pc % kIramInstructions);
     if (!waits.empty()) waits += ", ";
     waits += format("tasklet %u %s at pc %d", t, m.running >> t & 1 ? "spins" : "sleeps", pc);
-    waits += place(*dpu.program, pc);
+    waits += place_of(dpu, t, pc);
   }
   return "nobody is left to wake " + waits;
 }
@@ -106,9 +116,18 @@ std::string words(const dpu_t& dpu, uint64_t max_cycles) {
       return deadlock(dpu);
     case FaultKind::CYCLE_LIMIT:
       return format("not finished after %llu cycles", static_cast<unsigned long long>(max_cycles));
+    case FaultKind::DMA_LENGTH:
+      return format("%s at pc %u of %u bytes%s: the length must be a multiple of 8 from 8 to 2048",
+                    kOpNames[m.code->rows[f.size].op], f.size, f.address, base(m).c_str());
     default:
       return "no fault";
   }
+}
+
+std::string where(const dpu_t& dpu) {
+  const Fault& f = dpu.machine->fault;
+  return f.tasklet < 0 ? place(*dpu.program, f.pc)
+                       : place_of(dpu, static_cast<uint32_t>(f.tasklet), f.pc);
 }
 
 }  // namespace
@@ -119,7 +138,7 @@ std::string describe_fault(const dpu_t& dpu, uint64_t max_cycles) {
   std::string text = kind < std::size(kKinds) ? kKinds[kind] : "unknown";
   text += format(" fault at DPU 0x%x", id_of(dpu));
   if (f.tasklet >= 0) text += format(", tasklet %d", f.tasklet);
-  if (f.pc >= 0) text += format(", pc %d", f.pc) + place(*dpu.program, f.pc);
+  if (f.pc >= 0) text += format(", pc %d", f.pc) + where(dpu);
   return text + ": " + words(dpu, max_cycles);
 }
 
