@@ -15,6 +15,7 @@ from atim import toolchain
 from atim.errors import UsageError
 from atim.target import Target
 from atim.tuner import experience
+from atim.tuner.cost_model import Samples
 from atim.tuner.database import Database, RunKey
 from atim.tuner.display import MODES, Display
 from atim.tuner.loop import Limits, Result, tune_records
@@ -69,13 +70,10 @@ def tune(
     plan = Plan.of(program, target, options, resident=resident, name=name, search=search)
     earlier = [] if model is None else experience.read(Path(model), plan.model)
     plan.model.start_from(earlier)
-    title = plan.key.workload
-    folder = Path(work_dir) if work_dir is not None else Path("runs") / title.replace(" ", "-")
+    folder = Path(work_dir or Path("runs") / plan.key.workload.replace(" ", "-"))
     with Database(folder, write=True) as database, Display(mode) as display:
         tell_others(database, [plan.key], display)
-        if earlier:
-            count = sum(len(run.seconds) for run in earlier)
-            display.say(f"starts from {count} trials of {len(earlier)} earlier runs")
+        _tell_earlier(earlier, display)
         result = tune_records(
             plan.problem,
             plan.search,
@@ -89,11 +87,16 @@ def tune(
         )
         run = run_of(plan, folder, result)
         display.end(**run.summary())
-    if model is not None:
-        samples = plan.samples(_history(plan, result))
-        if samples is not None:
-            experience.add(Path(model), plan.model, samples)
+    samples = None if model is None else plan.samples(_history(plan, result))
+    if model is not None and samples is not None:
+        experience.add(Path(model), plan.model, samples)
     return run
+
+
+def _tell_earlier(earlier: Sequence[Samples], display: Display) -> None:
+    if earlier:
+        count = sum(len(run.seconds) for run in earlier)
+        display.say(f"starts from {count} trials of {len(earlier)} earlier runs")
 
 
 def run_of(plan: Plan, folder: Path, result: Result) -> Run:

@@ -68,27 +68,8 @@ def tune_tasks(
     """
     check_numbers(trials, workers, seed)
     mode, fleet = display_mode(progress), fleet_of(tracker, key)
-    count = len(programs)
-    counts = (("weights", weights), ("resident", resident), ("names", names))
-    for what, given in counts:
-        if given is not None and len(given) != count:
-            raise UsageError(f"{what}: {len(given)} given for {count} programs")
-    if not programs:
-        raise UsageError("programs: none given, at least 1 needed")
-    options = Options(trials=max(1, trials // count), seed=seed)
-    plans: dict[tuple[str, str], Plan] = {}
-    shares: dict[tuple[str, str], float] = {}
-    order = []
-    for n, program in enumerate(programs):
-        kept, name = resident[n] if resident else None, names[n] if names else ""
-        plan = Plan.of(program, target, options, resident=kept, name=name)
-        same = (plan.key.program, plan.key.objective)
-        order.append(same)
-        plans.setdefault(same, plan)
-        weight = 1.0 if weights is None else float(weights[n])
-        if not math.isfinite(weight) or weight <= 0:
-            raise UsageError(f"weights: {weight:g} given, more than 0 needed")
-        shares[same] = shares.get(same, 0.0) + weight
+    options = Options(trials=max(1, trials // max(1, len(programs))), seed=seed)
+    plans, shares, order = _plans(programs, target, options, weights, resident, names)
     unique = _named_apart(list(plans.values()))
     folder, limits = Path(work_dir), limits or Limits()
     by_name = dict(zip((p.key.workload for p in unique), shares.values(), strict=True))
@@ -111,6 +92,39 @@ def tune_tasks(
         display.end(programs=[run.summary() for run in runs])
     places = {same: n for n, same in enumerate(plans)}
     return [runs[places[same]] for same in order]
+
+
+Same = tuple[str, str]
+
+
+def _plans(
+    programs: Sequence[Any],
+    target: Target,
+    options: Options,
+    weights: Sequence[float] | None,
+    resident: Sequence[Sequence[str] | None] | None,
+    names: Sequence[str] | None,
+) -> tuple[dict[Same, Plan], dict[Same, float], list[Same]]:
+    """Each different program and its weight, and which of them the given ones are."""
+    for what, given in (("weights", weights), ("resident", resident), ("names", names)):
+        if given is not None and len(given) != len(programs):
+            raise UsageError(f"{what}: {len(given)} given for {len(programs)} programs")
+    if not programs:
+        raise UsageError("programs: none given, at least 1 needed")
+    plans: dict[Same, Plan] = {}
+    shares: dict[Same, float] = {}
+    order = []
+    for n, program in enumerate(programs):
+        kept, name = resident[n] if resident else None, names[n] if names else ""
+        plan = Plan.of(program, target, options, resident=kept, name=name)
+        same = (plan.key.program, plan.key.objective)
+        order.append(same)
+        plans.setdefault(same, plan)
+        weight = 1.0 if weights is None else float(weights[n])
+        if not math.isfinite(weight) or weight <= 0:
+            raise UsageError(f"weights: {weight:g} given, more than 0 needed")
+        shares[same] = shares.get(same, 0.0) + weight
+    return plans, shares, order
 
 
 def _named_apart(plans: Sequence[Plan]) -> list[Plan]:
