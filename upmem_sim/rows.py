@@ -392,10 +392,8 @@ def _resolve(symbol: Sym, resolve: Resolve, pc: int, insn: Insn) -> int:
 def _range_message(insn: Insn, slot: _Slot, value: object) -> str:
     fmt = OPERATIONS[split_mnemonic(canonical(insn).op)[0]].fmt
     what = ("immediate", "offset", "target", "target")[slot.place]
-    if fmt in ("shift", "shadd", "step") and slot.place in (_IMM, _OFF):
-        what = "shift"
-    elif fmt == "dma":
-        what = "length field"
+    if fmt in ("shift", "shadd", "step", "dma") and slot.place in (_IMM, _OFF):
+        what = "length field" if fmt == "dma" else "shift"
     mram = isinstance(value, int) and what == "offset" and value >> 26 == MRAM_BASE >> 26
-    hint = ", an MRAM address used as WRAM" if mram else ""
-    return f"{insn.op}: {what} {value}, limit {slot.low} to {slot.high} ({slot.bits} bits){hint}"
+    limit = f"limit {slot.low} to {slot.high} ({slot.bits} bits)"
+    return f"{insn.op}: {what} {value}, {limit}{', an MRAM address used as WRAM' * mram}"
