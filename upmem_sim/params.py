@@ -202,9 +202,9 @@ class DpuParams:
     silicon_dma_alignment: bool = _constant(
         False,
         "",
-        "misaligned DMA drops address bits instead of a fault",
+        "wrong addresses and lengths of DMA are rounded instead of a fault",
         _SDK,
-        "silicon drops low address bits; by default a misaligned DMA faults",
+        "silicon drops low bits of addresses and lengths; by default such a DMA faults",
         0,
         1,
     )
