@@ -16,7 +16,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from benchmarks import program_generator
-from benchmarks.c_generator import program
+from benchmarks.c_runs import program
 from upmem_sim.asm import assemble
 from upmem_sim.bare import bare_program
 from upmem_sim.cc import compile_c

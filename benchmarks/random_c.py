@@ -11,7 +11,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from benchmarks.c_generator import check
+from benchmarks.c_runs import check
 
 FULL, QUICK = 10_000, 200
 FUNCTIONS, INPUTS = 5, 12

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.c_generator import check, generate
+from benchmarks.c_generator import generate
+from benchmarks.c_runs import check
 
 OPTS = ("-O2", "-O1", "-Os", "-O3", "-O2")
 
