@@ -1,11 +1,13 @@
 """Boundary passes: what tiles that don't divide cost, taken out of the inner loops (ATiM, ISCA
 2025, 5.3).
 
-level 1 DMA-aware check removal: a copy without its guards becomes bulk DMA, over-reading padding
-level 2 loop-bound tightening: `for v < n: if (v < m)` -> `for v < min(n, m)` level 3 hoisting:
-guards that don't depend on a loop leave it, equal neighbours join level 4 partial dead-code
-removal: reads that only feed a guarded statement move under its guard level 5 guards are rounded up
-to whole unrolled groups where the surplus is harmless (padding.py)
+    level 1  DMA-aware check removal: a copy without its guards becomes bulk DMA, over-reading
+             padding
+    level 2  loop-bound tightening: `for v < n: if (v < m)` -> `for v < min(n, m)`
+    level 3  hoisting: guards that don't depend on a loop leave it, equal neighbours join
+    level 4  partial dead-code removal: reads that only feed a guarded statement move under it
+    level 5  guards are rounded up to whole unrolled groups where the surplus is harmless
+             (padding.py); pipeline.py also moves sums from WRAM to registers from here on
 
 Levels are cumulative; `BOUNDARY_PASSES` is in order of execution. Each pass takes and returns the
 kernel form of kernel_func.py and leaves it unchanged when nothing matches.

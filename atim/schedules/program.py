@@ -36,6 +36,12 @@ __all__ = [
 # TVM's nodes have no Python types worth naming
 Node = Any
 
+# what a kernel can hold; 16-bit floats have no routine on a DPU that rounds as they must
+_TYPES = (
+    *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
+    *("float32", "float64"),
+)
+
 # IterVar kinds of TVM
 _SPATIAL, _REDUCE = 0, 2
 
@@ -349,7 +355,9 @@ def _axis(iv: tirx.IterVar, block: str) -> Axis:
 
 
 def _operand(buffer: Node, indices: Node, variables: list[Node], block: str) -> Operand:
-    name = str(buffer.name)
+    name, dtype = str(buffer.name), str(buffer.dtype)
+    if dtype not in _TYPES:
+        raise UnsupportedError(f"block {block}: {name} is {dtype}, known are {', '.join(_TYPES)}")
     rows, offsets = [], []
     for index in indices:
         linear = sym.detect_linear_equation(index, variables)
@@ -359,7 +367,7 @@ def _operand(buffer: Node, indices: Node, variables: list[Node], block: str) -> 
         offsets.append(int(linear[-1]))
     return Operand(
         name=name,
-        dtype=str(buffer.dtype),
+        dtype=dtype,
         shape=tuple(int(n) for n in buffer.shape),
         index=tuple(rows),
         offset=tuple(offsets),

@@ -208,6 +208,11 @@ def reversal() -> list[te.Tensor]:
     return [a, te.compute((8,), lambda i: a[i] + a[7 - i], "y")]
 
 
+def halves() -> list[te.Tensor]:
+    a = tensor("A", 8, dtype="bfloat16")
+    return [a, te.compute((8,), lambda i: a[i] + a[i], "y")]
+
+
 def twins() -> list[te.Tensor]:
     a, b = tensor("A", 8), tensor("A", 8)
     return [a, b, te.compute((8,), lambda i: a[i] + b[i], "y")]
@@ -219,6 +224,7 @@ def twins() -> list[te.Tensor]:
         (softmax_sums, "blocks first, second: one reduction at most in a kernel"),
         (gather, "block y: index at[v_i] of A is not affine"),
         (reversal, "block y: A is read at two different indices"),
+        (halves, "block y: y is bfloat16, known are bool, int8"),
         (twins, "block y: two tensors are named A"),
     ],
 )
