@@ -25,7 +25,7 @@ BALANCED_SHARE = 0.4  # of the trials, during which both kinds of designs get th
 MUTATED = 0.85  # of the children; the others are crossed
 IMPROVEMENT = 1e-3  # relative, below which a better result counts as none
 OPTIMISM = 1.0  # standard deviations by which a candidate may be better than predicted
-HOPELESS = 8.0  # times the best prediction, beyond which not even exploration looks
+HOPELESS = 3.0  # times the best prediction, beyond which not even exploration looks
 NEAR = 2.0  # grid steps: members of one round are further apart while there are others
 NEAR_FINE = 0.3  # the same among refined ones
 LEAST_EPSILON = 0.05  # TVM's constant share of random candidates
@@ -255,16 +255,20 @@ class Search:
     def _rank(self, pool: Batch, done: int) -> list[Candidate]:
         """The promising part of the pool, best first, kinds in turn while they are balanced."""
         limit = 16 * self.options.round_size
-        lists = []
+        lists, best = [], []
         for group in self.space.groups if self._balanced(done) else [range(len(pool))]:
             rated: list[tuple[float, int, int]] = []
             for sketch in group:
                 scores = self._score(sketch, pool[sketch])
                 order = np.argsort(scores, kind="stable")[:limit]
                 rated += [(float(scores[n]), sketch, int(n)) for n in order]
-            rated.sort()
-            lists.append([_candidate(s, pool[s][n]) for _, s, n in rated[:limit]])
-        return _in_turn(lists)
+            if rated:
+                rated.sort()
+                lists.append([_candidate(s, pool[s][n]) for _, s, n in rated[:limit]])
+                best.append(rated[0][0])
+        # A kind that is hopeless as a whole gets no share.
+        hope = min(best, default=0.0) + np.log(HOPELESS)
+        return _in_turn([part for part, b in zip(lists, best, strict=True) if b <= hope])
 
     def _near(self, candidate: Candidate, others: Sequence[Candidate], apart: float) -> bool:
         same = [o.values for o in others if o.sketch == candidate.sketch]
