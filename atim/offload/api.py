@@ -30,7 +30,7 @@ from atim.offload.module import Offloaded, kernel_of
 from atim.offload.nests import Graph, read_graph
 from atim.offload.placement import STRATEGIES, Placement, Problem
 from atim.offload.pricing import METHODS, Price, PriceBook
-from atim.offload.profile import HostFile, measure_host
+from atim.offload.profile import HostFile, measure_host, this_machine
 from atim.offload.rewrite import build, rewrite
 from atim.target import Target
 from atim.workloads import random_array
@@ -216,6 +216,8 @@ def _profile(graph: Graph, host: str | Path | HostFile | None, folder: Path) -> 
         return HostFile.load(host)
     path = folder / "this-machine.json"
     known = HostFile.load(path) if path.exists() else None
+    if known is not None and (known.threads, known.description) != this_machine():
+        known = None  # of another machine, or with other threads
     measured = measure_host(graph, known=known)
     measured.save(path)
     return measured

@@ -24,7 +24,7 @@ from atim.errors import RecordError, UsageError
 from atim.offload.host import host_target, schedule, subscripts, threads
 from atim.offload.nests import Graph, Nest
 
-__all__ = ["Cost", "HostFile", "measure_host"]
+__all__ = ["Cost", "HostFile", "measure_host", "this_machine"]
 
 PROBE_ROWS, PROBE_COLUMNS = 8192, 16384  # 512 MB of float32: more than the caches of a server
 ROUNDS = 7
@@ -242,6 +242,11 @@ def _nest_seconds(nest: Nest, probe: _Probe, rounds: int) -> tuple[float, str]:
     return found[best], best
 
 
+def this_machine() -> tuple[int, str]:
+    """Threads and description of a host file measured now."""
+    return threads(), f"measured, target {host_target()}"
+
+
 def _peaks(probe: _Probe, rounds: int) -> HostFile:
     """This machine, no nest measured yet."""
     size = 1 << 24
@@ -258,7 +263,7 @@ def _peaks(probe: _Probe, rounds: int) -> HostFile:
     flops = 2 * 1024**3 / seconds["matmul"]
     return HostFile(
         name="this machine",
-        description=f"measured, target {host_target()}",
+        description=this_machine()[1],
         threads=threads(),
         read_bytes_s=probe.nbytes / probe.best,
         write_bytes_s=4 * size / seconds["store"],
