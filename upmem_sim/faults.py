@@ -61,16 +61,10 @@ class Place:
 
     def function(self, pc: int) -> str:
         """ " in NAME", empty if the program does not say."""
-        best = max(
-            (
-                s
-                for s in self.program.symbols.values()
-                if s.section == ".text" and s.address - IRAM_BASE <= pc * IRAM_INSN_BYTES
-            ),
-            key=lambda s: s.address,
-            default=None,
-        )
-        return f" in {best.name}" if best is not None else ""
+        at = IRAM_BASE + pc * IRAM_INSN_BYTES
+        symbols = self.program.symbols.values()
+        before = [(-s.address, s.name) for s in symbols if s.section == ".text" and s.address <= at]
+        return f" in {min(before)[1]}" if before else ""
 
     def instruction(self) -> str:
         rows = self.program.rows

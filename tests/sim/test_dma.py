@@ -179,3 +179,47 @@ def test_silicon_rounds_misaligned_addresses() -> None:
     dpu.mram[16:24] = np.arange(1, 9)
     dpu.run()
     assert dpu.wram[8:16].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+_SDK = """
+move r1, -1
+move r2, {far}
+move r3, {size}
+lsr_add r4, r1, r3, 3
+add r7, r7, 1
+lsl_add r4, r5, r4, 24
+ldma r4, r2, 0
+end: stop true, end"""
+
+
+@pytest.mark.parametrize(("size", "moved"), [(8, 8), (12, 8), (2047, 2040), (2048, 2048)])
+def test_lengths_as_other_compilers_compute_them(size: int, moved: int) -> None:
+    """A remainder may be what is left of a mask that was dropped."""
+    assert Dpu(program(_SDK.format(far=0, size=size))).run().dma.read_bytes == moved
+
+
+@pytest.mark.parametrize("size", [0, 7, 2056, 1 << 20])
+def test_impossible_lengths_of_other_compilers(size: int) -> None:
+    for plain in (False, True):
+        with pytest.raises(SimFault, match=f"ldma at pc 6 of {size} bytes") as caught:
+            Dpu(program(_SDK.format(far=0, size=size))).run(plain=plain)
+        assert (caught.value.kind, caught.value.pc) == ("dma-length", 3)
+
+
+def test_the_wram_side_of_a_length_known_at_run_time() -> None:
+    text = "move r5, 0x08000010\n" + _SDK.format(far=0, size=16)
+    with pytest.raises(SimFault, match=r"WRAM 0x8000010: .*an MRAM address used as WRAM"):
+        Dpu(program(text)).run()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "move r3, 5\nlsr r3, r3, 3\nadd r3, r3, -1\nmove r4, r3",  # no transfer follows
+        "move r3, 5\nlsr r3, r3, 3\nmove r3, 0\nlsl_add r3, r0, r3, 24\nldma r3, r2, 0",
+        "move r1, 4\nmove r3, 2\nlsr_add r4, r1, r3, 3\nlsl_add r4, r0, r4, 24\nldma r4, r2, 0",
+        "move r3, 9\nlsl r3, r3, 24\nldma r3, r2, 0",  # a length of 80 bytes, not an MRAM address
+    ],
+)
+def test_what_only_looks_like_a_wrong_length(text: str) -> None:
+    Dpu(program(text + "\nend: stop true, end")).run()

@@ -63,6 +63,20 @@ std::string place_of(const dpu_t& dpu, uint32_t tasklet, int32_t pc) {
   return row && row->op == OP_call ? place(*dpu.program, call) : own;
 }
 
+// " in NAME", empty if the program does not say.
+std::string function(const dpu_program_t& program, int32_t pc) {
+  const uint32_t at = kIramBase + 8 * static_cast<uint32_t>(pc);
+  uint32_t best = 0;
+  std::string name;
+  for (const auto& [candidate, symbol] : program.symbols) {
+    if (symbol.address < kIramBase || symbol.address > at || symbol.address < best) continue;
+    if (symbol.address == best && candidate > name) continue;
+    best = symbol.address;
+    name = candidate;
+  }
+  return name.empty() ? "" : " in " + name;
+}
+
 std::string deadlock(const dpu_t& dpu) {
   const Machine& m = *dpu.machine;
   std::string waits;
@@ -71,7 +85,8 @@ std::string deadlock(const dpu_t& dpu) {
     if (!tasklet.booted || tasklet.ended) continue;
     const auto pc = static_cast<int32_t>(tasklet.pc % kIramInstructions);
     if (!waits.empty()) waits += ", ";
-    waits += format("tasklet %u %s at pc %d", t, m.running >> t & 1 ? "spins" : "sleeps", pc);
+    waits += format("tasklet %u %s", t, m.running >> t & 1 ? "spins" : "sleeps");
+    waits += function(*dpu.program, pc) + format(" at pc %d", pc);
     waits += place_of(dpu, t, pc);
   }
   return "nobody is left to wake " + waits;

@@ -2,7 +2,7 @@
 #include "check.h"
 
 static void fault(struct dpu_set_t set, uint32_t mode, const char *words) {
-    char text[256];
+    char text[1024];
     bool done, faulty;
     set_mode(set, mode);
     GIVES(dpu_launch(set, DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
