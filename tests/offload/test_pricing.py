@@ -1,0 +1,65 @@
+"""Prices against the papers' host: where products begin to pay, by closed form alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from atim import workloads
+from atim.errors import RecordError
+from atim.offload.launches import Launch, Operand
+from atim.offload.nests import features_of
+from atim.offload.pricing import Price, PriceBook
+from atim.offload.profile import HostFile
+from atim.target import Target
+
+
+def launch(name: str, shape: tuple[int, ...], dtype: str, resident: bool = True) -> Launch:
+    func = workloads.get(name, shape, dtype).func
+    operands = (
+        Operand("A", shape, ("a",), resident),
+        Operand("x", tuple(int(n) for n in func.params[1].shape), ("x",), False),
+    )
+    return Launch("nest", (0,), func, operands, ("y",))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "dpus", "pays"),
+    [
+        ("int32", 16, False),
+        ("int32", 512, True),
+        ("int8", 64, False),
+        ("int8", 512, True),
+        ("float32", 256, False),
+    ],
+)
+def test_where_a_product_begins_to_pay(tmp_path: Path, dtype: str, dpus: int, pays: bool) -> None:
+    product = launch("mtv", (4096, 16384), dtype)
+    host = HostFile.load("papers").estimate("", features_of(product.func)).seconds
+    price = PriceBook(Target(dpus=dpus), tmp_path).price(product, "estimate")
+    if isinstance(price, str):  # 16 DPUs do not hold the matrix
+        assert not pays
+    else:
+        assert (price.total < host) == pays
+
+
+def test_attention_over_a_short_cache_does_not_pay(tmp_path: Path) -> None:
+    product = launch("mmtv", (16, 512, 256), "float32", resident=False)
+    host = HostFile.load("papers").estimate("", features_of(product.func)).seconds
+    price = PriceBook(Target(dpus=2048), tmp_path).price(product, "estimate")
+    assert isinstance(price, Price)
+    assert price.total > host
+
+
+def test_a_refusal_is_kept_like_a_price(tmp_path: Path) -> None:
+    product = launch("mtv", (8192, 65536), "int32")
+    refused = PriceBook(Target(dpus=8), tmp_path).price(product, "estimate")
+    assert isinstance(refused, str)
+    assert PriceBook(Target(dpus=8), tmp_path).price(product, "estimate") == refused
+
+
+def test_a_damaged_price_file(tmp_path: Path) -> None:
+    (tmp_path / "prices.json").write_text("{")
+    with pytest.raises(RecordError, match="prices in"):
+        PriceBook(Target(dpus=8), tmp_path)
