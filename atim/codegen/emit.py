@@ -17,6 +17,7 @@ from tvm import ir, tirx
 from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.affine import Ranges, affine
+from atim.codegen.columns import wrapped
 from atim.codegen.kernel_func import has_load
 from atim.codegen.names import Names
 from atim.codegen.split import operation
@@ -143,7 +144,8 @@ class Emitter:
     # statements ------------------------------------------------------------------------------
 
     def line(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text if text and text[0] != "#" else text)
+        shown = "    " * self.depth + text if text and text[0] != "#" else text
+        self.lines += [shown] if text.startswith("#") else wrapped(shown)
 
     def pragma(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)

@@ -41,7 +41,8 @@ int main(void) {
             }
             for (int32_t k_0 = 0; k_0 < 13; k_0++) {
                 for (int32_t ax0 = 0; ax0 < 4; ax0++) {
-                    mram_read(&A[tasklet * 8 + i_2 * 4 + ax0][k_0 * 64], &wram->A_wram[ax0][0], 256);
+                    mram_read(&A[tasklet * 8 + i_2 * 4 + ax0][k_0 * 64], &wram->A_wram[ax0][0],
+                            256);
                 }
                 mram_read(&x[k_0 * 64], &wram->x_wram[0], 256);
                 const int32_t k_1_end = min_int32(64, 777 - k_0 * 64);

@@ -36,16 +36,15 @@ int main(void) {
     for (int32_t i_2 = 0; i_2 < 3; i_2++) {
         if (i_0 * 33 + tasklet * 3 + i_2 < 500) {
             for (int32_t i_3 = 0; i_3 < 2; i_3++) {
-                float y_rf_sum = 0.0f;
+                wram->y_rf_wram[i_2 * 2 + i_3] = 0.0f;
                 for (int32_t k_1 = 0; k_1 < 4; k_1++) {
                     mram_read(&A[tasklet * 6 + i_2 * 2 + i_3][k_1 * 64], &wram->A_wram[0], 256);
                     mram_read(&x[k_1 * 64], &wram->x_wram[0], 256);
                     const int32_t k_2_end = min_int32(64, 777 - k_0 * 256 - k_1 * 64);
                     for (int32_t k_2 = 0; k_2 < k_2_end; k_2++) {
-                        y_rf_sum += wram->A_wram[k_2] * wram->x_wram[k_2];
+                        wram->y_rf_wram[i_2 * 2 + i_3] += wram->A_wram[k_2] * wram->x_wram[k_2];
                     }
                 }
-                wram->y_rf_wram[i_2 * 2 + i_3] = y_rf_sum;
             }
         }
     }

@@ -36,23 +36,22 @@ int main(void) {
     const int32_t k_0_k_1_fused_0 = grid_index.k_0_k_1_fused_0;
     __typeof__(wram_of[0]) *const wram = &wram_of[tasklet];
 
-    int64_t y_rf_sum = 0LL;
+    wram->y_rf_wram_1[0] = 0LL;
     for (int32_t k_2 = 0; k_2 < 8; k_2++) {
         mram_read(&A[tasklet * 1024 + k_2 * 128], &wram->A_wram[0], 1024);
-        const int32_t k_3_end = min_int32(128, 1000003 - k_0_k_1_fused_0 * 16384 - tasklet * 1024 - k_2 * 128);
+        const int32_t k_3_end = min_int32(128, 1000003 - k_0_k_1_fused_0 * 16384 - tasklet * 1024
+                - k_2 * 128);
         for (int32_t k_3 = 0; k_3 < k_3_end; k_3++) {
-            y_rf_sum += wram->A_wram[k_3];
+            wram->y_rf_wram_1[0] += wram->A_wram[k_3];
         }
     }
-    wram->y_rf_wram_1[0] = y_rf_sum;
     y_rf_shared[tasklet] = wram->y_rf_wram_1[0];
     barrier_wait(&all_tasklets);
     if (tasklet == 0) {
-        int64_t y_rf_sum_1 = 0LL;
+        wram->y_rf_wram[0] = 0LL;
         for (int32_t ax0 = 0; ax0 < 16; ax0++) {
-            y_rf_sum_1 += y_rf_shared[ax0];
+            wram->y_rf_wram[0] += y_rf_shared[ax0];
         }
-        wram->y_rf_wram[0] = y_rf_sum_1;
         mram_write(&wram->y_rf_wram[0], &y_rf[0], 8);
     }
     return 0;

@@ -7,7 +7,6 @@
 
 #include <defs.h>
 #include <mram.h>
-#include <mutex.h>
 
 __mram_noinit int32_t A[384]; /* A[384*i_0 + 0..383] */
 __mram_noinit int32_t B[384]; /* B[384*i_0 + 0..383] */
@@ -24,8 +23,6 @@ static struct {
     __dma_aligned int32_t C_wram[64];
 } wram_of[NR_TASKLETS];
 
-MUTEX_INIT(mram_word);
-
 /* one element of MRAM, through the 8 bytes that hold it */
 static inline int32_t mram_load_int32(const __mram_ptr int32_t *from) {
     __dma_aligned int32_t word[2];
@@ -34,15 +31,13 @@ static inline int32_t mram_load_int32(const __mram_ptr int32_t *from) {
     return word[(address & 7) / sizeof(int32_t)];
 }
 
-/* one element of MRAM; the lock keeps other tasklets off the 8 bytes that hold it */
-static inline void mram_store_int32(__mram_ptr int32_t *to, int32_t value) {
+/* one element of MRAM; no other tasklet stores to the 8 bytes that hold it */
+static inline void mram_store_own_int32(__mram_ptr int32_t *to, int32_t value) {
     __dma_aligned int32_t word[2];
     const uintptr_t address = (uintptr_t)to & ~(uintptr_t)7;
-    mutex_lock(mram_word);
     mram_read((const __mram_ptr void *)address, word, 8);
     word[((uintptr_t)to & 7) / sizeof(int32_t)] = value;
     mram_write(word, (__mram_ptr void *)address, 8);
-    mutex_unlock(mram_word);
 }
 
 int main(void) {
@@ -65,13 +60,14 @@ int main(void) {
             #pragma unroll
             for (int32_t i_4 = 0; i_4 < 4; i_4++) {
                 if (i_0 * 384 + tasklet * 128 + i_2 * 64 + i_3 * 4 + i_4 < 1021) {
-                    wram->C_wram[i_3 * 4 + i_4] = wram->A_wram[i_3 * 4 + i_4] + wram->B_wram[i_3 * 4 + i_4];
+                    wram->C_wram[i_3 * 4 + i_4] = wram->A_wram[i_3 * 4 + i_4]
+                            + wram->B_wram[i_3 * 4 + i_4];
                 }
             }
         }
         for (int32_t ax0_2 = 0; ax0_2 < 64; ax0_2++) {
             if (i_0 * 384 + tasklet * 128 + i_2 * 64 + ax0_2 < 1021) {
-                mram_store_int32(&C[tasklet * 128 + i_2 * 64 + ax0_2], wram->C_wram[ax0_2]);
+                mram_store_own_int32(&C[tasklet * 128 + i_2 * 64 + ax0_2], wram->C_wram[ax0_2]);
             }
         }
     }

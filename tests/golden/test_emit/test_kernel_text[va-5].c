@@ -39,7 +39,8 @@ int main(void) {
         for (int32_t i_3 = 0; i_3 < i_3_end; i_3++) {
             #pragma unroll
             for (int32_t i_4 = 0; i_4 < 4; i_4++) {
-                wram->C_wram[i_3 * 4 + i_4] = wram->A_wram[i_3 * 4 + i_4] + wram->B_wram[i_3 * 4 + i_4];
+                wram->C_wram[i_3 * 4 + i_4] = wram->A_wram[i_3 * 4 + i_4]
+                        + wram->B_wram[i_3 * 4 + i_4];
             }
         }
         if (i_0 * 384 + tasklet * 128 + i_2 * 64 < 1021) {
