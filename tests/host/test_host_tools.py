@@ -78,7 +78,7 @@ def test_objects_are_linked_with_the_options_of_the_link(shell: Shell) -> None:
 MISTAKES = [
     (["missing.c"], "missing.c: no such file"),
     (["a.c", "-DNR_TASKLETS=25"], "NR_TASKLETS: 25, limit 1 to 24"),
-    (["-c", "a.c", "a.c", "-o", "x.o"], "-o with -c: one source only"),
+    (["-c", "a.c", "a.c", "-o", "x.o"], "-o with -c: 2 sources, limit exactly 1"),
     (["text.o"], "text.o: not an object of this compiler"),
     (["-c", "a.c"], "use of undeclared identifier 'F'"),
     (["a.c", "-DF=0", "-o", "no/such/folder/x"], "No such file or directory"),
