@@ -46,7 +46,7 @@ def _fill(dpu: Dpu, name: str, tasklets: int, count: int) -> None:
 def per_round(
     name: str, tasklets: int, size: int, params: DpuParams | None = None, rounds: int = ROUNDS
 ) -> tuple[float, float]:
-    """(instructions, cycles) of a round of programs/<name>.s in the steady state."""
+    """(instructions, cycles) of a round of silicon/<name>.s in the steady state."""
     found = []
     for turns in (rounds, 2 * rounds):
         dpu = Dpu(_loop(name, tasklets), params)

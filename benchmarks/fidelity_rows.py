@@ -12,7 +12,7 @@ import numpy as np
 __all__ = ["DATA", "PROGRAMS", "Group", "Row", "summary", "table"]
 
 DATA = Path(__file__).parent / "data"
-PROGRAMS = Path(__file__).parent / "programs"
+PROGRAMS = Path(__file__).parent / "silicon"
 
 
 def table(name: str) -> Iterator[dict[str, str]]:
