@@ -57,7 +57,21 @@ def cc(arguments: tuple[str, ...]) -> None:
 @click.option("--dpus", default=1, show_default=True, help="DPUs that run the program")
 @click.option("--threads", type=click.IntRange(min=1), help="Processors to use [default: all]")
 @click.option("--max-cycles", type=click.IntRange(min=1), help="Stop with an error after so many")
-def run(program: Path, dpus: int, threads: int | None, max_cycles: int | None) -> None:
+@click.option(
+    "--check",
+    "checks",
+    multiple=True,
+    type=click.Choice(["uninitialised", "races", "stack"]),
+    help="Report as a fault: reads of memory never written, races between tasklets, a stack that"
+    " leaves its place (slower; repeatable)",
+)
+def run(
+    program: Path,
+    dpus: int,
+    threads: int | None,
+    max_cycles: int | None,
+    checks: tuple[str, ...],
+) -> None:
     """Run a program from start to end and print what it took.
 
     With several DPUs the cycles are those of the slowest, the instructions those of all.
@@ -67,7 +81,7 @@ def run(program: Path, dpus: int, threads: int | None, max_cycles: int | None) -
     from upmem_sim.system import System
 
     system = System(read_elf(program), dpus)
-    result = system.run(threads, max_cycles)
+    result = system.run(threads, max_cycles, checks)
     for dpu in system:
         text = read_log(dpu)
         if text:

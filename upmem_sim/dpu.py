@@ -173,8 +173,11 @@ class Dpu:
 
     # ---- symbols
 
-    def _place(self, symbol: str | Symbol, offset: int, size: int) -> tuple[bool, int]:
-        """(in MRAM, first byte) of a part; a symbol of size 0 reaches to its memory's end."""
+    def _place(self, symbol: str | Symbol, offset: int, size: int | None) -> tuple[bool, slice]:
+        """(in MRAM, bytes) of a part, without `size` all that follows.
+
+        A symbol of size 0 reaches to its memory's end.
+        """
         name = symbol if isinstance(symbol, str) else symbol.name
         found = self.program.symbols.get(_ALIASES.get(name, name))
         if isinstance(symbol, Symbol):
@@ -186,9 +189,11 @@ class Dpu:
         in_mram = found.address >= MRAM_BASE
         start = found.address - (MRAM_BASE if in_mram else 0)
         limit = found.size or (len(self.mram) if in_mram else len(self.wram)) - start
+        if size is None:
+            size = max(0, limit - offset)
         if offset < 0 or size < 0 or offset + size > limit:
             raise SimError(f"symbol {name!r}: {size} bytes at offset {offset}, limit {limit}")
-        return in_mram, start + offset
+        return in_mram, slice(start + offset, start + offset + size)
 
     def write(self, symbol: str | Symbol, data: ArrayLike | bytes, offset: int = 0) -> None:
         """Copies `data` (any array, or bytes) to `offset` bytes into a symbol."""
@@ -196,18 +201,26 @@ class Dpu:
             raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8)
         else:
             raw = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-        in_mram, start = self._place(symbol, offset, raw.size)
-        (self.mram if in_mram else self.wram)[start : start + raw.size] = raw
-        self._written.add((in_mram, start, raw.size))
+        in_mram, part = self._place(symbol, offset, raw.size)
+        (self.mram if in_mram else self.wram)[part] = raw
+        self._written.add((in_mram, part.start, raw.size))
 
     def read(
-        self, symbol: str | Symbol, dtype: DTypeLike = np.uint8, count: int = 1, offset: int = 0
+        self,
+        symbol: str | Symbol,
+        dtype: DTypeLike = np.uint8,
+        count: int | None = None,
+        offset: int = 0,
     ) -> NDArray[Any]:
-        """A copy of `count` items from `offset` bytes into a symbol; 1-D of `dtype`."""
+        """A copy of `count` items from `offset` bytes into a symbol; 1-D of `dtype`.
+
+        Without `count`, all that the symbol's size holds from there.
+        """
         kind = np.dtype(dtype)
-        in_mram, start = self._place(symbol, offset, count * kind.itemsize)
-        memory = self.mram if in_mram else self.wram
-        return memory[start : start + count * kind.itemsize].copy().view(kind)
+        size = None if count is None else count * kind.itemsize
+        in_mram, part = self._place(symbol, offset, size)
+        held = (self.mram if in_mram else self.wram)[part]
+        return held[: len(held) // kind.itemsize * kind.itemsize].copy().view(kind)
 
     # ---- runs
 

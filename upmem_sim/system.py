@@ -6,7 +6,7 @@ cheap. Times of host transfers and of the launch itself are in `transfer.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,13 +69,28 @@ class System:
             dpu.write(symbol, data, offset)
 
     def gather(
-        self, symbol: str | Symbol, dtype: DTypeLike = np.uint8, count: int = 1, offset: int = 0
+        self,
+        symbol: str | Symbol,
+        dtype: DTypeLike = np.uint8,
+        count: int | None = None,
+        offset: int = 0,
     ) -> NDArray[Any]:
-        """Array [dpus, count] of what the symbol holds on each DPU."""
+        """Array [dpus, count] of what the symbol holds on each DPU; all of it without `count`."""
         return np.stack([dpu.read(symbol, dtype, count, offset) for dpu in self.dpus])
 
-    def run(self, threads: int | None = None, max_cycles: int | None = None) -> SystemResult:
-        """Launches all DPUs over `threads` threads. Raises the SimFault of the first at fault."""
-        results = tuple(run_many(self.dpus, threads, max_cycles))
+    def run(
+        self,
+        threads: int | None = None,
+        max_cycles: int | None = None,
+        checks: Collection[str] = (),
+    ) -> SystemResult:
+        """Launches all DPUs over `threads` threads. Raises the SimFault of the first at fault.
+
+        With `checks`, those of `Dpu.run`, one DPU after the other.
+        """
+        if checks:
+            results = tuple(dpu.run(max_cycles, checks=checks) for dpu in self.dpus)
+        else:
+            results = tuple(run_many(self.dpus, threads, max_cycles))
         slowest = max(results, key=lambda r: r.cycles)
         return SystemResult(results, slowest.cycles, slowest.seconds)

@@ -34,7 +34,8 @@ def compile_c(
 ) -> Program:
     """Compile C for the DPU and link it with the run-time library.
 
-    source        C text, or the path of a .c or .s file, or several of them
+    source        C text, or the path of a .c or .s file (a Path, or one line of text that ends
+                  so), or several of them
     nr_tasklets   tasklets that run main; macro NR_TASKLETS
     stack_bytes   stack of each tasklet, or one size per tasklet
     defines       macro -> value (None: defined as 1)
@@ -46,7 +47,7 @@ def compile_c(
     macros: dict[str, object] = {"NR_TASKLETS": nr_tasklets, **(defines or {})}
     options = clang.Options.of(opt, macros, include_dirs, werror, debug)
     sources = [source] if isinstance(source, str | Path) else list(source)
-    units = [compile_unit(item, options) for item in sources]
+    units = [compile_unit(_source(item), options) for item in sources]
     return link([*units, *library.select(units)], nr_tasklets=nr_tasklets, stack_bytes=stack_bytes)
 
 
@@ -69,6 +70,12 @@ def compile_unit(source: str | Path, options: clang.Options) -> Unit:
     unit = _compile(source, name, text, options, preprocessed)
     cache.store(identity, [unit])
     return unit
+
+
+def _source(item: str | Path) -> str | Path:
+    """A line that ends like a source file's name is one; nothing else in C or assembly does."""
+    is_name = isinstance(item, str) and "\n" not in item and item.endswith((".c", ".s", ".S"))
+    return Path(item) if is_name else item
 
 
 def _named(source: str | Path, name: str) -> str | Path:
