@@ -217,6 +217,9 @@ def run(arguments: Sequence[str]) -> int:
             cli.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
     except click.ClickException as error:
         return _fail(error.format_message(), error.exit_code)
     except (AtimError, SimError) as error:

@@ -130,6 +130,9 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
     try:
         status = cli.main(args=arguments, prog_name="upmem-sim", standalone_mode=False)
         return status if isinstance(status, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return USAGE
     except click.ClickException as error:
         message, status = error.format_message(), USAGE
     except (SimError, ValueError) as error:
