@@ -1,7 +1,7 @@
 """`atim worker`: builders of this machine for tuners on others, through TVM's RPC tracker.
 
 Each slot is a TVM RPC server in a process group of its own, which serves one tuner after the other.
-A tuner's session has one builder process with the limits it asked for; it ends with the session.
+Each tuner gets one builder process with the limits it asked for; it ends with its connection.
 The supervisor starts a slot again when it dies, and ends the groups when it ends: a session would
 outlive its server and keep the port.
 

@@ -8,8 +8,8 @@
 namespace upmem {
 namespace {
 
-// When `work` is done if it starts at `start` and time stands still in every refresh window. Windows
-// close the periods, so that a launch begins with a free engine.
+// When `work` is done if it starts at `start` and time stands still in every refresh window.
+// Windows close the periods, so that a launch begins with a free engine.
 uint64_t advance(const Params& p, uint64_t start, uint64_t work) {
   if (!p.refresh_period_cycles) return start + work;
   const uint64_t period = p.refresh_period_cycles * kFraction;
