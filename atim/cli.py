@@ -140,7 +140,7 @@ def _tell(folder: Path) -> None:
     story = read(folder)
     click.echo(text(story))
     if story.best is None:
-        raise AtimError(f"no valid candidate among {len(story.trials)} trials")
+        raise AtimError(f"no valid candidate among {len(story.trials)} trials; {story.why}")
 
 
 def tasklets_asked(asked: int | None) -> int:
@@ -156,6 +156,8 @@ def load_program(program: str, shape: tuple[int, ...] | None, dtype: str | None)
 
     if ".py:" in program:
         return _load_function(program, shape, dtype)
+    if program.endswith(".py"):
+        raise UsageError(f"{program}: which function? {program}:NAME")
     if program not in workloads.WORKLOADS:
         near = difflib.get_close_matches(program, workloads.WORKLOADS, n=1)
         hint = f", did you mean {near[0]}?" if near else ""

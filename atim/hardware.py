@@ -63,6 +63,11 @@ class Tools:
     host_options: tuple[str, ...]
     version: str
 
+    @property
+    def simulated(self) -> bool:
+        """True for upmem_sim's tools of the SDK's names: their DPUs are simulated."""
+        return any("upmem_sim" in option for option in self.host_options)
+
 
 def environment() -> dict[str, str]:
     """This process's environment, with $UPMEM_HOME's tools and libraries in front."""

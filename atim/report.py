@@ -40,6 +40,7 @@ class Story:
     baseline   (name, timing) of the hand schedule; None if it could not be built
     best       timing of the best valid trial; None if there is none
     decisions  of the best trial, with its sketch's name first
+    why        what the first failed trial said, "" when none failed
     notes      lines for the end: where the records are, how to rebuild, why the search stopped
     """
 
@@ -50,6 +51,7 @@ class Story:
     best: Timing | None
     sketch: str = ""
     decisions: Mapping[str, int] = field(default_factory=dict)
+    why: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -86,6 +88,7 @@ def read(folder: Path) -> Story:
         best=None if best is None or best.timing is None else Timing(*best.timing),
         sketch="" if best is None else best.sketch,
         decisions={} if best is None else dict(best.decisions),
+        why=next((f"{r.reason}: {r.message}" for r in records if r.timing is None), ""),
         notes=(
             f"ended: {run.ended or 'no, interrupted'} (asked for {run.trials} trials)",
             f"records: {folder / FILE_NAME}",

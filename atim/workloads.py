@@ -115,9 +115,11 @@ def get(name: str, shape: tuple[int, ...] | None = None, dtype: str | None = Non
 
 
 def random_array(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
-    """Integers 0 to 49, or floats uniform in [0, 1)."""
+    """Integers 0 to 49, floats uniform in [0, 1), or truth values."""
     if np.dtype(dtype).kind == "f":
         return rng.random(shape, dtype=np.float64).astype(dtype)
+    if np.dtype(dtype).kind == "b":
+        return rng.integers(0, 2, shape, dtype=np.uint8).astype(dtype)
     return rng.integers(0, 50, shape, dtype=dtype)
 
 

@@ -20,6 +20,7 @@ from tvm import sym, tirx
 from tvm.s_tir import Schedule
 
 from atim.errors import UnsupportedError
+from atim.schedules.loads import loads_of
 from atim.schedules.margins import BACKWARDS_MARGIN, Grown, with_margins
 
 __all__ = [
@@ -304,7 +305,7 @@ def _body(
     operations: dict[tuple[str, str], int] = {}
     loads: dict[str, Operand] = {}
     buffers: dict[str, Node] = {}
-    for load in _visit(store.value, operations):
+    for load in loads_of(store.value, operations):
         operand = _operand(load.source, load.indices, variables, name)
         if not buffers.setdefault(operand.name, load.source).same_as(load.source):
             raise UnsupportedError(f"block {name}: two tensors are named {operand.name}")
@@ -358,6 +359,8 @@ def _operand(buffer: Node, indices: Node, variables: list[Node], block: str) -> 
     name, dtype = str(buffer.name), str(buffer.dtype)
     if dtype not in _TYPES:
         raise UnsupportedError(f"block {block}: {name} is {dtype}, known are {', '.join(_TYPES)}")
+    if not indices:
+        raise UnsupportedError(f"block {block}: {name} has no axes, at least one is needed")
     rows, offsets = [], []
     for index in indices:
         linear = sym.detect_linear_equation(index, variables)
@@ -373,26 +376,3 @@ def _operand(buffer: Node, indices: Node, variables: list[Node], block: str) -> 
         offset=tuple(offsets),
         extra=(0,) * len(offsets),
     )
-
-
-def _visit(expr: Node, operations: dict[tuple[str, str], int]) -> list[Node]:
-    """Loads of an expression in order; counts its operations (indices are not arithmetic of it)."""
-    if isinstance(expr, tvm.ir.TensorLoad):
-        return [expr]
-    children: list[Node] = []
-    if isinstance(expr, tvm.ir.Call):
-        children = list(expr.args)
-        label = str(getattr(expr.op, "name", "call")).rsplit(".", 1)[-1]
-    elif isinstance(expr, tirx.Cast):
-        children, label = [expr.value], "cast"
-    elif isinstance(expr, tirx.Select):
-        children, label = [expr.condition, expr.true_value, expr.false_value], "select"
-    elif hasattr(expr, "a") and hasattr(expr, "b"):
-        children, label = [expr.a, expr.b], type(expr).__name__.lower()
-        if label == "mul" and any(isinstance(child, tirx.IntImm) for child in children):
-            label = "scale"  # by a constant: shifts and adds
-    else:
-        return []
-    key = (label, str(expr.ty))
-    operations[key] = operations.get(key, 0) + 1
-    return [load for child in children for load in _visit(child, operations)]

@@ -26,8 +26,17 @@ from atim.tuner.result import Run
 from atim.tuner.search import Observation, Options
 from atim.workloads import Workload
 
-__all__ = ["REMOTE_WORKERS", "check_numbers", "display_mode", "fleet_of", "tell_others", "tune"]
+__all__ = [
+    "REMOTE_WORKERS",
+    "check_arguments",
+    "display_mode",
+    "fleet_of",
+    "tell_others",
+    "tune",
+]
 
+MOST_TRIALS = 1_000_000
+MOST_WORKERS = 256
 REMOTE_WORKERS = 64  # workers of a tracker that are used at most, unless asked otherwise
 
 
@@ -64,7 +73,7 @@ def tune(
     Raises UsageError (wrong arguments), UnsupportedError (can't be placed on DPUs), ScheduleError
     (no legal candidate), ToolchainError (no compiler), RecordError (folder, model file).
     """
-    check_numbers(trials, workers, seed)
+    check_arguments(target, trials, workers, seed)
     mode, fleet = display_mode(progress), fleet_of(tracker, key)
     options = Options(trials=trials, seed=seed)
     plan = Plan.of(program, target, options, resident=resident, name=name, search=search)
@@ -80,7 +89,7 @@ def tune(
             plan.entry,
             database,
             display,
-            workers=workers or (REMOTE_WORKERS if fleet else 2),
+            workers=min(trials, workers or (REMOTE_WORKERS if fleet else 2)),
             limits=limits,
             baselines=plan.baselines(),
             fleet=fleet,
@@ -115,12 +124,22 @@ def _history(plan: Plan, result: Result) -> list[Observation]:
     ]
 
 
-def check_numbers(trials: int, workers: int | None, seed: int) -> None:
-    """UsageError for what is out of range."""
-    least = (("trials", trials, 1), ("workers", 1 if workers is None else workers, 1))
-    for what, value, low in (*least, ("seed", seed, 0)):
+def check_arguments(target: object, trials: int, workers: int | None, seed: int) -> None:
+    """UsageError for a target that is none, such as its name alone, and for wrong numbers."""
+    if not isinstance(target, Target):
+        raise UsageError(f"target: {target!r} is no Target; make one: Target('upmem-v1a')")
+    some = 1 if workers is None else workers
+    for what, value, low, high in (
+        ("trials", trials, 1, MOST_TRIALS),
+        ("workers", some, 1, MOST_WORKERS),
+        ("seed", seed, 0, None),
+    ):
+        if not isinstance(value, int):
+            raise UsageError(f"{what}: {value!r} is no integer")
         if value < low:
             raise UsageError(f"{what}: {value} requested, at least {low} needed")
+        if high is not None and value > high:
+            raise UsageError(f"{what}: {value} requested, limit {high}")
 
 
 def display_mode(progress: bool | str) -> str:

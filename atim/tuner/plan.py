@@ -12,6 +12,7 @@ import tvm_ffi
 from tvm import te, tirx
 
 from atim.errors import ScheduleError, UnsupportedError, UsageError
+from atim.hardware import find_tools
 from atim.schedules import Sketch
 from atim.schedules.manual import prim_choices
 from atim.schedules.verify import check, explain
@@ -108,6 +109,7 @@ def program_of(program: Any, name: str = "") -> tuple[tirx.PrimFunc, str]:
     elif isinstance(program, Sequence) and all(
         isinstance(t, te.Tensor | tirx.Var) for t in program
     ):
+        _check_tensors(program)
         func = te.create_prim_func(list(program))
     else:
         raise UsageError(f"tune: te tensors or a PrimFunc needed, {type(program).__name__} given")
@@ -119,6 +121,28 @@ def program_of(program: Any, name: str = "") -> tuple[tirx.PrimFunc, str]:
     output = func.params[-1]
     sizes = "x".join(str(n) for n in output.shape)
     return func, name or f"{output.name} {sizes} {output.dtype}"
+
+
+def _check_tensors(tensors: Sequence[Any]) -> None:
+    """The mistakes that te.create_prim_func answers with a failed check of its own."""
+    if not tensors:
+        raise UsageError("tune: no te tensors given, inputs and the output last are needed")
+    left, inputs, seen = list(tensors), [], set()
+    while left:
+        tensor = left.pop()
+        if not isinstance(tensor, te.Tensor) or tensor.op in seen:
+            continue
+        seen.add(tensor.op)
+        left.extend(tensor.op.input_tensors)
+        inputs += [tensor] if isinstance(tensor.op, te.PlaceholderOp) else []
+    given = {t.op for t in tensors if isinstance(t, te.Tensor)}
+    missing = sorted(t.op.name for t in inputs if t.op not in given)
+    if missing:
+        raise UsageError(f"tune: {', '.join(missing)} is used, but not among the tensors given")
+    if isinstance(tensors[-1], te.Tensor) and isinstance(tensors[-1].op, te.PlaceholderOp):
+        raise UsageError(
+            f"tune: the last tensor, {tensors[-1].op.name}, is no result of the others"
+        )
 
 
 def key_of(
@@ -135,7 +159,10 @@ def key_of(
     machine = (
         f"{target.name}, {target.dpus} DPUs, {target.tasklets} tasklets,"
         f" {target.stack_bytes} B stacks, transfers {target.transfer}"
-    ) + (", measured on DIMMs" if target.hardware else "")
+    )
+    if target.hardware:
+        kind = "simulated DPUs, through the exported program" if find_tools().simulated else "DIMMs"
+        machine += f", measured on {kind}"
     objective = "h2d + kernel + d2h + host"
     if resident:
         objective += f", without h2d of {', '.join(sorted(resident))}"

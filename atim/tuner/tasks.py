@@ -19,7 +19,7 @@ from atim.errors import UsageError
 from atim.target import Target
 from atim.tuner.api import (
     REMOTE_WORKERS,
-    check_numbers,
+    check_arguments,
     display_mode,
     fleet_of,
     run_of,
@@ -66,7 +66,7 @@ def tune_tasks(
     together. resident, names: for each program. Programs that occur twice are tuned once. The other
     arguments, and the errors, are those of `tune`. Returns a run for each program, in order.
     """
-    check_numbers(trials, workers, seed)
+    check_arguments(target, trials, workers, seed)
     mode, fleet = display_mode(progress), fleet_of(tracker, key)
     options = Options(trials=max(1, trials // max(1, len(programs))), seed=seed)
     plans, shares, order = _plans(programs, target, options, weights, resident, names)

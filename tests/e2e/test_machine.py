@@ -101,7 +101,7 @@ def test_tuning_measures_through_the_exported_program(
 ) -> None:
     options = ["--shape", "60,64", "--dpus", "16", "--trials", "3", "--workers", "1", "--quiet"]
     assert cli.run(["tune", "mtv", *options, "--hardware", "--work-dir", str(tmp_path)]) == 0
-    assert "measured on DIMMs" in capsys.readouterr().out
+    assert "measured on simulated DPUs" in capsys.readouterr().out
     best = open_best(tmp_path)
     assert best.sketch.target.hardware
     assert best.record.counters["repeats"] == 5
@@ -117,7 +117,7 @@ def test_tuning_measures_through_the_exported_program(
 def test_a_trial_on_hardware_is_checked_and_timed() -> None:
     target = Target(dpus=16).on_hardware()
     plan = Plan.of(workloads.get("va", (1001,)), target, Options(trials=1, seed=0))
-    assert plan.key.target.endswith(", measured on DIMMs")
+    assert plan.key.target.endswith(", measured on simulated DPUs, through the exported program")
     (sketch,) = plan.sketches
     task = Task(sketch.name, {d.name: min(d.values) for d in sketch.decisions} | {"dpus_i": 5})
     arrays = sample_inputs(sketch.func)

@@ -204,7 +204,8 @@ int main(void) {
                 int32_t y_scale[4];
                 int32_t odd;
                 for (int32_t ax0 = 0; ax0 < 4; ax0++) {
-                    mram_read(&A[tasklet * 28 + i_2 * 4 + ax0][k_0 * 64], &wram->A_wram[ax0][0], 256);
+                    mram_read(&A[tasklet * 28 + i_2 * 4 + ax0][k_0 * 64], &wram->A_wram[ax0][0],
+                            256);
                 }
                 mram_read(&x[k_0 * 64], &wram->x_wram[0], 256);
                 odd = 0;
@@ -220,7 +221,9 @@ int main(void) {
                     for (int32_t k_2 = 0; k_2 < 16; k_2++) {
                         #pragma unroll
                         for (int32_t i_3_1 = 0; i_3_1 < 4; i_3_1++) {
-                            float_mac(&y_mantissa[i_3_1], &y_scale[i_3_1], &odd, wram->A_wram[i_3_1][k_1 * 16 + k_2], wram->x_wram[k_1 * 16 + k_2]);
+                            float_mac(&y_mantissa[i_3_1], &y_scale[i_3_1], &odd,
+                                    wram->A_wram[i_3_1][k_1 * 16 + k_2],
+                                    wram->x_wram[k_1 * 16 + k_2]);
                         }
                     }
                 }
@@ -235,7 +238,8 @@ int main(void) {
                         for (int32_t k_2 = 0; k_2 < 16; k_2++) {
                             #pragma unroll
                             for (int32_t i_3_1 = 0; i_3_1 < 4; i_3_1++) {
-                                y_sum[i_3_1] += wram->A_wram[i_3_1][k_1 * 16 + k_2] * wram->x_wram[k_1 * 16 + k_2];
+                                y_sum[i_3_1] += wram->A_wram[i_3_1][k_1 * 16 + k_2]
+                                        * wram->x_wram[k_1 * 16 + k_2];
                             }
                         }
                     }

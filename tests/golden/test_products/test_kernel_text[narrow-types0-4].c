@@ -123,7 +123,8 @@ int main(void) {
             for (int32_t k_0 = 0; k_0 < 4; k_0++) {
                 uint32_t y_part[4];
                 for (int32_t ax0 = 0; ax0 < 4; ax0++) {
-                    mram_read(&A[tasklet * 28 + i_2 * 4 + ax0][k_0 * 64], &wram->A_wram[ax0][0], 256);
+                    mram_read(&A[tasklet * 28 + i_2 * 4 + ax0][k_0 * 64], &wram->A_wram[ax0][0],
+                            256);
                 }
                 mram_read(&x[k_0 * 64], &wram->x_wram[0], 256);
                 #pragma unroll
@@ -139,7 +140,10 @@ int main(void) {
                             #pragma unroll
                             for (int32_t i_3_1 = 0; i_3_1 < 4; i_3_1++) {
                                 wide = any_bits(wide, &wram->A_wram[i_3_1][k_1 * 16 + k_2 * 2]);
-                                y_part[i_3_1] = dot_narrow(y_part[i_3_1], &wram->A_wram[i_3_1][k_1 * 16 + k_2 * 2], &wram->x_wram[k_1 * 16 + k_2 * 2]);
+                                y_part[i_3_1]
+                                        = dot_narrow(y_part[i_3_1],
+                                        &wram->A_wram[i_3_1][k_1 * 16 + k_2 * 2],
+                                        &wram->x_wram[k_1 * 16 + k_2 * 2]);
                             }
                         }
                     }
@@ -159,7 +163,10 @@ int main(void) {
                         for (int32_t k_2_1 = 0; k_2_1 < 16; k_2_1++) {
                             #pragma unroll
                             for (int32_t i_3_1 = 0; i_3_1 < 4; i_3_1++) {
-                                y_sum[i_3_1] = mul_bytes_add(y_sum[i_3_1], wram->A_wram[i_3_1][k_1 * 16 + k_2_1], wram->x_wram[k_1 * 16 + k_2_1]);
+                                y_sum[i_3_1]
+                                        = mul_bytes_add(y_sum[i_3_1],
+                                        wram->A_wram[i_3_1][k_1 * 16 + k_2_1],
+                                        wram->x_wram[k_1 * 16 + k_2_1]);
                             }
                         }
                     }

@@ -84,7 +84,8 @@ int main(void) {
             }
             for (int32_t k_0 = 0; k_0 < 4; k_0++) {
                 for (int32_t ax0 = 0; ax0 < 4; ax0++) {
-                    mram_read(&A[tasklet * 28 + i_2 * 4 + ax0][k_0 * 64], &wram->A_wram[ax0][0], 64);
+                    mram_read(&A[tasklet * 28 + i_2 * 4 + ax0][k_0 * 64], &wram->A_wram[ax0][0],
+                            64);
                 }
                 mram_read(&x[k_0 * 64], &wram->x_wram[0], 64);
                 const int32_t k_1_end = min_int32(4, 13 - k_0 * 4);
@@ -93,7 +94,10 @@ int main(void) {
                     for (int32_t k_2 = 0; k_2 < 2; k_2++) {
                         #pragma unroll
                         for (int32_t i_3 = 0; i_3 < 4; i_3++) {
-                            y_sum[i_3] = dot_uint8_int8(y_sum[i_3], &wram->A_wram[i_3][k_1 * 16 + k_2 * 8], &wram->x_wram[k_1 * 16 + k_2 * 8]);
+                            y_sum[i_3]
+                                    = dot_uint8_int8(y_sum[i_3],
+                                    &wram->A_wram[i_3][k_1 * 16 + k_2 * 8],
+                                    &wram->x_wram[k_1 * 16 + k_2 * 8]);
                         }
                     }
                 }
