@@ -120,7 +120,7 @@ class KernelFault(AssertionError):
 
 
 def compile_native(text: str, name: str, flags: tuple[str, ...] = ()) -> ctypes.CDLL:
-    """Shared library of a C text, with strict warnings; cached for the session by content."""
+    """Shared library of a C text, with strict warnings; built once for each content."""
     digest = hashlib.sha256((text + repr(flags)).encode()).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / "atim_native_tests"
     folder.mkdir(exist_ok=True)
