@@ -16,6 +16,7 @@ from upmem_sim.transfer import PRESETS, TransferModel
 
 __all__ = [
     "ANNOTATE_MULTIPLY",
+    "ANNOTATE_ROLLED",
     "ATTRIBUTE_MARGINS",
     "DMA_ALIGN_BYTES",
     "DMA_MAX_BYTES",
@@ -56,6 +57,9 @@ SCOPE_REGISTERS = "local"  # a few accumulators of one tasklet, meant to stay in
 
 # Attribute of a PrimFunc: input's name -> its margin in front of each axis, then its true shape
 ATTRIBUTE_MARGINS = "atim.margins"
+
+# Annotation of a loop, with any value: the compiler is told to leave it rolled
+ANNOTATE_ROLLED = "atim.rolled"
 
 # Annotation of a block: how `sum += a * b` multiplies. All are exact for every value.
 ANNOTATE_MULTIPLY = "atim.multiply"

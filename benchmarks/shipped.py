@@ -113,9 +113,10 @@ def _reduce(shipped: Shipped) -> Iterator[dict[str, int]]:
 
 
 def _unrolls(shipped: Shipped, tile: int, block: int) -> set[int]:
-    """Copies of the body: what the unroll step allows, and the rolled loop."""
+    """Copies of the body: the rolled loop, what the unroll step allows, and all of them, as the
+    SDK's compiler makes of a short loop whose length it knows."""
     most = min(max(1, shipped.unroll // block), LONGEST_UNROLL)
-    return {1, math.gcd(tile, 1 << int(math.log2(most)))}
+    return {1, math.gcd(tile, 1 << int(math.log2(most))), math.gcd(tile, LONGEST_UNROLL)}
 
 
 def _sizes(text: str) -> tuple[int, ...]:

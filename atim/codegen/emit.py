@@ -22,6 +22,7 @@ from atim.codegen.kernel_func import has_load
 from atim.codegen.names import Names
 from atim.codegen.split import operation
 from atim.errors import UnsupportedError
+from atim.target import ANNOTATE_ROLLED
 
 C_TYPES = {
     "int8": "int8_t",
@@ -103,6 +104,7 @@ class Emitter:
     index_type = "int32_t"
     unroll = "#pragma unroll"
     unroll_some = "#pragma unroll 8"  # the number of iterations is known at run time only
+    rolled = "#pragma nounroll"  # of loops with ANNOTATE_ROLLED
     where = "the kernel"
     functions: ClassVar[Mapping[str, str]] = {}
 
@@ -193,6 +195,8 @@ class Emitter:
         name = self.variable(loop.loop_var)
         if loop.kind == ForKind.UNROLLED:
             self.pragma(self.unroll if constant else self.unroll_some)
+        elif ANNOTATE_ROLLED in loop.annotations:
+            self.pragma(self.rolled)
         self.block(f"for ({self.index_type} {name} = 0; {name} < {limit}; {name}++)", loop.body)
 
     def variable(self, var: tirx.Var) -> str:

@@ -315,6 +315,7 @@ class Host(Emitter):
 
     index_type = "int64_t"
     unroll = unroll_some = "#pragma GCC unroll 8"
+    rolled = "#pragma GCC unroll 1"
     where = "host code"
     functions: ClassVar[Mapping[str, str]] = {name: name for name in MATH.split()}
 

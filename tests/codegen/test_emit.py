@@ -15,7 +15,7 @@ from atim.codegen.emit import C_TYPES, Emitter, floating, integer
 from atim.codegen.names import Names
 from atim.errors import UnsupportedError
 from atim.pipeline import compile_func
-from atim.target import Target
+from atim.target import ANNOTATE_ROLLED, Target
 
 EDGES = {
     "int8": [-128, -7, -1, 0, 1, 3, 127],
@@ -184,3 +184,16 @@ def test_kernel_text(name, level, golden):
 def test_host_text(golden):
     func = programs.mtv_split(1000, 777, 16, 4, 11, 64, threads=8, dtype="float32")
     golden(compile_func(func, Target()).host_c, ".c")
+
+
+def test_an_annotated_loop_is_left_rolled():
+    i = tirx.Var("i", "int32")
+    out = decl_buffer((8,), "int32", "out")
+    body = BufferStore(out, IntImm("int32", 0), [i])
+    for marks, first in (
+        ({ANNOTATE_ROLLED: IntImm("int32", 1)}, "#pragma nounroll"),
+        ({}, "for (int32_t i = 0; i < 8; i++) {"),
+    ):
+        emitter = Plain(Names(["out"]), {i: (0, 7)})
+        emitter.stmt(tirx.For(i, 0, 8, ForKind.SERIAL, body, None, marks))
+        assert emitter.lines[0].strip() == first

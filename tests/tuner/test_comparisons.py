@@ -57,7 +57,8 @@ def test_a_shipped_schedule_is_read_as_written():
     for name, decisions in tasks:
         assert name == "rows_split"
         assert (decisions["dpus_i"], decisions["pieces"], decisions["tasklets"]) == (64, 32, 8)
-        assert decisions["host_threads"] == decisions["unroll"] == 1  # serial; unroll step 0
+        assert decisions["host_threads"] == 1
+        assert decisions["unroll"] in (1, min(decisions["tile"], 64))  # by the SDK's compiler
     assert {d["tile"] for _, d in tasks} == {16, 64}
     assert {d["row_block"] for _, d in tasks} == {4, 8}
 
