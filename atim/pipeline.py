@@ -31,6 +31,7 @@ from atim.codegen.split import split
 from atim.codegen.transfer import place
 from atim.codegen.widen import widen_copies
 from atim.errors import ScheduleError
+from atim.schedules.rules import apply
 from atim.schedules.sketch import Sketch
 from atim.target import Target
 
@@ -49,7 +50,7 @@ def compile(
     Raises `ScheduleError` when the candidate breaks a rule of the hardware, `UnsupportedError` when
     the program can't be placed on DPUs.
     """
-    schedule = sketch.apply(decisions)
+    schedule = apply(sketch, decisions)
     return compile_func(schedule.mod["main"], target, boundary_level)
 
 

@@ -24,6 +24,7 @@ from tvm import te
 
 from atim import Target, workloads
 from atim.schedules import manual
+from atim.schedules.terms import terms_of
 from atim.schedules.verify import explain
 from atim.tuner.features import estimate
 from atim.tuner.search import Observation, Options, Search
@@ -135,7 +136,7 @@ def prim_total(measured: Measured, task: Task, timing: Timing) -> float:
         return sum(timing)
     sketch, (name, decisions) = measured.sketches[0], task
     assert name == sketch.name, "RED has one sketch"
-    terms = sketch.terms(sketch.vector(decisions))
+    terms = terms_of(sketch, sketch.vector(decisions))
     size = RED_RESULT_BYTES * int(terms["tasklets"][0])
     pulled = TransferModel.preset(PRESET).from_wram(size, int(terms["dpus"][0]))
     return sum(timing) - timing[2] + pulled
@@ -154,7 +155,7 @@ def best_of(measured: Measured, tasks: Sequence[Task], prim: bool = False) -> fl
     for n, (name, decisions) in enumerate(tasks):
         sketch = measured.sketches[by_name[name]]
         if explain(sketch, decisions, measured.target) is None:
-            phases = estimate(sketch.terms(sketch.vector(decisions)), sketch)
+            phases = estimate(terms_of(sketch, sketch.vector(decisions)), sketch)
             first, second, third, fourth = (float(phases[p][0]) for p in PHASES)
             timing = (first, second, third, fourth)
             total = prim_total(measured, tasks[n], timing) if prim else sum(timing)

@@ -19,6 +19,7 @@ from types import TracebackType
 import tvm_ffi
 
 from atim import Target
+from atim.schedules.shapes import canonical
 from atim.schedules.verify import check
 from atim.tuner.cost_model import CostModel
 from atim.tuner.features import FEATURES, VERSION, describe
@@ -64,7 +65,7 @@ class Measured:
         self.target = target
         self.problem = Problem.of(workload.func, target, workload.resident)
         self.sketches = self.problem.sketches()
-        self.space = Space(self.sketches, lambda s, m: check(s, m, target)[0], describe)
+        self.space = Space(self.sketches, canonical, lambda s, m: check(s, m, target)[0], describe)
         facts = (
             tvm_ffi.structural_hash(workload.func),
             repr(target),

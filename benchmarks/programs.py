@@ -24,6 +24,7 @@ from tvm import te
 from atim import pipeline, runtime, toolchain
 from atim.errors import UnsupportedError
 from atim.schedules import Sketch, design_space
+from atim.schedules.shapes import canonical
 from atim.schedules.verify import check
 from atim.target import Target
 from benchmarks.program_table import PROGRAMS, fill
@@ -103,7 +104,7 @@ def draw(program: str, dtype: str, sizes: tuple[int, ...], seed: int, count: int
             columns.append(np.where(rng.random(DRAWS) < 0.3, off_grid, on_grid))
         matrix = np.stack(columns, axis=1)
         legal = matrix[check(sketch, matrix, TARGET)[0]]
-        legal = np.unique(sketch.canonical(legal), axis=0)
+        legal = np.unique(canonical(sketch, legal), axis=0)
         share = -(-count // len(sketches))
         for row in rng.permutation(legal)[:share]:
             cases.append(Case(program, dtype, sizes, number, tuple(map(int, row)), seed))

@@ -16,6 +16,7 @@ import numpy as np
 import atim
 from atim import workloads
 from atim.schedules import design_space
+from atim.schedules.shapes import canonical
 from atim.schedules.verify import check
 from atim.tuner.features import describe
 from atim.tuner.proposals import Space
@@ -34,7 +35,7 @@ def scored_per_second() -> tuple[float, float]:
     """(candidates mutated, checked and scored, a second; CPU seconds of a whole round)."""
     workload, target = workloads.get("mtv", SHAPE), atim.Target()
     sketches = design_space(workload.func, target, workload.resident)
-    space = Space(sketches, lambda s, m: check(s, m, target)[0], describe)
+    space = Space(sketches, canonical, lambda s, m: check(s, m, target)[0], describe)
     trees, rng = model(), np.random.default_rng(0)
     place = len(sketches) - 1
     sample = space.random(rng, place, LEARNED)

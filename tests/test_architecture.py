@@ -105,6 +105,17 @@ def test_imports_point_down(path: Path) -> None:
             assert any(row == a or row.startswith(a + ".") for a in allowed), (module, name)
 
 
+def test_no_modules_import_each_other() -> None:
+    """Nor in a circle: imports inside functions and for types alone count as well."""
+    files = {module_name(path): path for path in python_files()}
+    uses = {name: {n for n in imports(path) if n in files} for name, path in files.items()}
+    left = set(files)
+    while free := {name for name in left if not uses[name] & left}:
+        left -= free
+    used = set().union(*(uses[name] & left for name in left))
+    assert sorted(left & used) == [], "modules of an import circle, or between two"
+
+
 def test_the_simulator_stands_alone() -> None:
     for path in sorted((ROOT / "upmem_sim").rglob("*.py")):
         for name in imports(path):

@@ -7,7 +7,6 @@ gives the next program counter. Used by `interpreter.py`; same sources as `inter
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from upmem_sim.interpreter_alu import (
     ADDER,
@@ -20,20 +19,18 @@ from upmem_sim.interpreter_alu import (
     Seen,
     signed,
 )
+from upmem_sim.interpreter_state import Machine, Thread
 from upmem_sim.isa import Insn
 from upmem_sim.params import FRACTION
-
-if TYPE_CHECKING:
-    from upmem_sim.interpreter import Interpreter, Thread
 
 IRAM_INSNS = 4096
 MRAM_BASE_BIT = 1 << 27
 ACCESS_BYTES = {"b": 1, "h": 2, "w": 4, "d": 8}
 
-Handler = Callable[["Interpreter", "Thread", Insn, str], int]
+Handler = Callable[[Machine, Thread, Insn, str], int]
 
 
-def _add(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _add(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     a, b = m.get(t, insn.args[1]), m.get(t, insn.args[2])
     adder = ADDER[base](a, b, t.cf)
     # in "immediate - register" the register is the source the s-conditions speak of
@@ -44,29 +41,29 @@ def _add(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
     return after
 
 
-def _result(m: Interpreter, t: Thread, insn: Insn, seen: Seen) -> int:
+def _result(m: Machine, t: Thread, insn: Insn, seen: Seen) -> int:
     after = m.finish(t, insn, seen)
     t.zf = int(seen.x == 0)
     return after
 
 
-def _binary(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _binary(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     a, b = m.get(t, insn.args[1]), m.get(t, insn.args[2])
     return _result(m, t, insn, Seen(BINARY[base](a, b), a, t.zf, b))
 
 
-def _shift(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _shift(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     a, b = m.get(t, insn.args[1]), m.get(t, insn.args[2])
     return _result(m, t, insn, Seen(SHIFT[base](a, b & 31), a, t.zf, b))
 
 
-def _unary(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _unary(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     a = m.get(t, insn.args[1])
     x = UNARY[base](a)
     return _result(m, t, insn, Seen(x, a, t.zf, maximum=31 if base == "cls" else 32))
 
 
-def _shift_add(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _shift_add(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     addend, a, s = (m.get(t, arg) for arg in insn.args[1:])
     op, sign = SHIFT_ADD[base]
     shifted = SHIFT[op](a, s & 31)
@@ -75,7 +72,7 @@ def _shift_add(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
     return after
 
 
-def _mul_step(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _mul_step(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     a, s = m.get(t, insn.args[1]), m.get(t, insn.args[3])
     even, odd = m.get_pair(t, insn.args[2])
     _, kept = m.get_pair(t, insn.args[0])
@@ -86,7 +83,7 @@ def _mul_step(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
     return after
 
 
-def _div_step(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _div_step(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     a, s = m.get(t, insn.args[1]), m.get(t, insn.args[3])
     even, odd = m.get_pair(t, insn.args[2])
     _, kept = m.get_pair(t, insn.args[0])
@@ -98,34 +95,34 @@ def _div_step(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
     return m.finish(t, insn, Seen(0, a, t.zf), write=False)
 
 
-def _move(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _move(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     a = m.get(t, insn.args[1])
     source = 0 if isinstance(insn.args[1], int) else a  # constants are "or rc, zero, imm"
     return _result(m, t, insn, Seen(a, source, t.zf))
 
 
-def _movd(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _movd(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     even, odd = m.get_pair(t, insn.args[1])
     m.put_pair(t, insn.args[0], *((even, odd) if base == "movd" else (odd, even)))
     return m.finish(t, insn, Seen(0, 0, t.zf), write=False)
 
 
-def _neg(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _neg(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     args = [insn.args[0], 0, insn.args[1]]
     return _add(m, t, Insn(insn.op, args, insn.cc, insn.target), "sub")
 
 
-def _not(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _not(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     args = [insn.args[0], insn.args[1], -1]
     return _binary(m, t, Insn(insn.op, args, insn.cc, insn.target), "xor")
 
 
-def _compare_jump(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _compare_jump(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     args = ["zero", insn.args[0], insn.args[1] if len(insn.args) > 1 else 0]
     return _add(m, t, Insn("sub", args, base[1:], insn.target), "sub")
 
 
-def _call(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _call(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     rest = insn.args if base == "jump" else insn.args[1:]
     parts = [*rest] if insn.target is None else [*rest, insn.target]
     after = sum(m.get(t, part) for part in parts)
@@ -134,7 +131,7 @@ def _call(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
     return after
 
 
-def _address(m: Interpreter, t: Thread, size: int, base: object, offset: object) -> int:
+def _address(m: Machine, t: Thread, size: int, base: object, offset: object) -> int:
     address = (m.get(t, base) + m.get(t, offset)) & M32
     if address + size > len(m.wram):
         raise m.fault(t, "memory", f"access of {size} bytes at {address:#x}")
@@ -143,7 +140,7 @@ def _address(m: Interpreter, t: Thread, size: int, base: object, offset: object)
     return address
 
 
-def _load(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _load(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     size = ACCESS_BYTES[base[1]]
     address = _address(m, t, size, insn.args[1], insn.args[2])
     value = int.from_bytes(m.wram[address : address + size], "big" if insn.big else "little")
@@ -154,7 +151,7 @@ def _load(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
     return t.pc + 1
 
 
-def _store(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _store(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     size = ACCESS_BYTES[base[1]]
     address = _address(m, t, size, insn.args[0], insn.args[1])
     value: int
@@ -177,7 +174,7 @@ def _immediate(arg: object, size: int) -> int:
     return signed(int(arg), 8 if size == 1 else 16)  # type: ignore[call-overload]
 
 
-def _dma(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _dma(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     near, far, n = (m.get(t, arg) for arg in insn.args)
     size = 8 * (1 + ((n + (near >> 24)) & 0xFF))
     wram, mram = near & 0x00FF_FFF8, far & 0xFFFF_FFF8 & ~MRAM_BASE_BIT
@@ -198,7 +195,7 @@ def _dma(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
     return t.pc + 1
 
 
-def _atomic(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _atomic(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     a = m.get(t, insn.args[0])
     v = a + m.get(t, insn.args[1])
     index = (v >> 8 ^ v) & 0xFF
@@ -208,7 +205,7 @@ def _atomic(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
     return after
 
 
-def _thread(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _thread(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     a = m.get(t, insn.args[0])
     other = m.threads[((a + m.get(t, insn.args[1])) & M32) % len(m.threads)]
     old = other.run
@@ -225,25 +222,25 @@ def _thread(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
     return after
 
 
-def _stop(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _stop(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     t.run = False
     after = m.finish(t, insn, Seen(1, 0, t.zf), write=False)
     t.zf = 0
     return after
 
 
-def _time(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _time(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     seen = Seen((m.counter() >> 4) & M32, 0, t.zf)
     if base == "time_cfg" and insn.args[0] != "zero":  # documented to have no effect without
         m.configure_counter(m.get(t, insn.args[1]))
     return m.finish(t, insn, seen)
 
 
-def _nothing(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _nothing(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     return t.pc + 1
 
 
-def _stop_fault(m: Interpreter, t: Thread, insn: Insn, base: str) -> int:
+def _stop_fault(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     raise m.fault(t, "fault", f"fault {m.get(t, insn.args[0]) if insn.args else 0}")
 
 

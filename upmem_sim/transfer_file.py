@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from upmem_sim.transfer import HostReduction, Table, TransferModel, monotone
+from upmem_sim.transfer_costs import HostReduction, Table, monotone
 
 __all__ = ["TABLES", "host_values", "read_preset", "write_preset"]
 
@@ -35,8 +35,9 @@ def write_preset(path: str | Path, values: Mapping[str, Any]) -> None:
     Path(path).write_text(text + "\n")
 
 
-def read_preset(path: str | Path) -> TransferModel:
-    """The model of a file; ValueError, in one line, when it is missing or not such a file."""
+def read_preset(path: str | Path) -> dict[str, Any]:
+    """The fields of the TransferModel in a file; ValueError, in one line, when it is missing or
+    not such a file."""
     try:
         values = json.loads(Path(path).read_text())
     except OSError as error:
@@ -51,7 +52,7 @@ def read_preset(path: str | Path) -> TransferModel:
         parts |= {key: float(values[key]) for key in _NUMBERS}
         known = {f.name for f in fields(HostReduction)}
         host = HostReduction(**{k: v for k, v in values["host"].items() if k in known})
-        return TransferModel(name=str(values["name"]), reduction=host, **parts)
+        return {"name": str(values["name"]), "reduction": host, **parts}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"{type(error).__name__}: {error}"
         raise ValueError(f"transfer preset {path} can't be read: {what}") from error

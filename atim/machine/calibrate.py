@@ -20,7 +20,7 @@ from atim.errors import HardwareError, RecordError
 from atim.hardware import find_tools
 from atim.machine.build import run_program
 from upmem_sim.params import SystemParams
-from upmem_sim.transfer import HostReduction
+from upmem_sim.transfer_costs import HostReduction
 from upmem_sim.transfer_file import TABLES, host_values, write_preset
 
 __all__ = ["BYTES_IN_ALL", "REPEATS", "Calibration", "dpu_counts", "measure", "save", "values"]

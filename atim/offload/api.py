@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from atim.errors import MismatchError, UsageError
 from atim.offload.check import check_import, compare
 from atim.offload.host import host_target
-from atim.offload.importer import Imported, Place, as_array, import_model
+from atim.offload.imported import Imported, Place, as_array
+from atim.offload.importer import import_model
 from atim.offload.launches import Launch, launches_of
 from atim.offload.lowering import lower
 from atim.offload.module import Offloaded, kernel_of
@@ -107,9 +108,9 @@ class Result:
 
     def report(self) -> str:
         """Table of nests, what moved and why, predicted times of all strategies."""
-        from atim.offload.report import text
+        from atim.offload.report import text  # brings Matplotlib
 
-        return text(self)
+        return text(self.problem, self.placement, self.baselines, self.fallbacks)
 
 
 def prepare(model: Any, examples: Sequence[Any], dynamic_shapes: Any | None = None) -> Prepared:

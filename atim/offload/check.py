@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tvm import ir, relax
 
 from atim.errors import MismatchError
-from atim.offload.importer import Imported
+from atim.offload.imported import Imported
 
 __all__ = ["check_import", "compare"]
 

@@ -44,7 +44,7 @@ def offload(model: str, inputs: tuple[str, ...], **options: Any) -> None:
     shapes = [parse_input(text) for text in inputs]
     from atim.offload.api import examples_of
     from atim.offload.api import offload as offload_model
-    from atim.offload.report import text, write
+    from atim.offload.report import write
     from atim.target import Target
 
     name, thing = load_model(model)
@@ -62,8 +62,8 @@ def offload(model: str, inputs: tuple[str, ...], **options: Any) -> None:
         layers=options["layers"],
         work_dir=folder,
     )
-    click.echo(text(result))
-    click.echo(f"wrote {write(result, folder)}")
+    click.echo(result.report())
+    click.echo(f"wrote {write(result.problem, result.baselines, folder)}")
     if options["save"]:
         click.echo(f"wrote {result.module.save(options['save'])}")
     if options["run"]:

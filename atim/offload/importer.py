@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,10 @@ from tvm import relax
 
 from atim.errors import UnsupportedError, UsageError
 from atim.offload.converters import CONVERTERS, Converter
+from atim.offload.imported import Imported, Place, as_array
+from atim.offload.onnx_file import import_onnx
 
-__all__ = ["Imported", "Place", "as_array", "import_model"]
+__all__ = ["import_model"]
 
 Array = NDArray[Any]
 
@@ -30,41 +31,6 @@ KEPT_WHOLE = (
     "aten.matmul.default",
     "aten.scaled_dot_product_attention.default",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an operator stands in the model: its name, the module's path, the line of Python."""
-
-    operator: str
-    module: str
-    line: str
-
-    def __str__(self) -> str:
-        where = f" in {self.module}" if self.module else ""
-        return f"{self.operator}{where}" + (f" ({self.line})" if self.line else "")
-
-
-@dataclass(frozen=True)
-class Imported:
-    """A model as Relax.
-
-    module       function main(inputs..., parameters...)
-    parameters   arrays of the parameters, in order; shared with the model, not copied
-    examples     the example inputs as arrays
-    reference    calls the original on arrays and gives its outputs; None for Relax modules
-    fallbacks    operators that run through PyTorch on the host
-    values       (place, Relax variable, node) of each translated operator, to find a first mistake
-    trace        calls the original and gives the value of each node by name, None without PyTorch
-    """
-
-    module: Any
-    parameters: tuple[Any, ...]
-    examples: tuple[Array, ...]
-    reference: Callable[..., list[Array]] | None
-    fallbacks: tuple[Place, ...] = ()
-    values: tuple[tuple[Place, Any, str], ...] = field(default=(), repr=False)
-    trace: Callable[[], dict[str, Array]] | None = None
 
 
 def import_model(
@@ -78,20 +44,11 @@ def import_model(
     if isinstance(model, tvm.IRModule):
         return _from_relax(model, examples)
     if isinstance(model, str | Path) or type(model).__name__ == "ModelProto":
-        from atim.offload.onnx_file import import_onnx
-
         return import_onnx(model, examples)
     if not (hasattr(model, "forward") and hasattr(model, "eval")):
         wanted = "torch.nn.Module, ONNX file or Relax module"
         raise UsageError(f"offload: {wanted} needed, {type(model).__name__} given")
     return _from_torch(model, tuple(examples), dynamic_shapes)
-
-
-def as_array(value: Any) -> Array:
-    """A NumPy array of an array, a torch tensor or a TVM tensor (shared where possible)."""
-    if hasattr(value, "detach"):
-        value = value.detach()
-    return np.asarray(value.numpy() if hasattr(value, "numpy") else value)
 
 
 def _from_relax(module: Any, examples: Sequence[Any]) -> Imported:

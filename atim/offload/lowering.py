@@ -17,7 +17,7 @@ from tvm import relax
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from atim.errors import UnsupportedError
-from atim.offload.importer import Imported
+from atim.offload.imported import Imported
 from atim.offload.nests import item_bytes
 from atim.offload.split import split_nests
 

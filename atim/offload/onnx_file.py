@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tvm import relax
 
 from atim.errors import UnsupportedError, UsageError
-from atim.offload.importer import Imported, as_array
+from atim.offload.imported import Imported, as_array
 
 __all__ = ["import_onnx"]
 

@@ -24,6 +24,8 @@ import atim.tuner
 from atim.errors import AtimError, RecordError, ScheduleError, UnsupportedError
 from atim.offload.launches import Launch
 from atim.schedules import Sketch
+from atim.schedules.shapes import canonical
+from atim.schedules.terms import terms_of
 from atim.schedules.verify import check
 from atim.target import Target
 from atim.tuner.features import describe, estimate
@@ -154,7 +156,7 @@ class PriceBook:
 
 def best_estimates(sketches: list[Sketch], target: Target) -> list[tuple[Sketch, dict[str, int]]]:
     """The best candidates by closed form, best first. ScheduleError when none is legal."""
-    space = Space(sketches, lambda s, m: check(s, m, target)[0], describe)
+    space = Space(sketches, canonical, lambda s, m: check(s, m, target)[0], describe)
     rng = np.random.default_rng(0)
     ranked = []
     for number, sketch in enumerate(sketches):
@@ -217,7 +219,7 @@ def _price(
     phases: tuple[float, float, float, float] | None,
     how: str,
 ) -> Price:
-    terms = sketch.terms(sketch.vector(decisions))
+    terms = terms_of(sketch, sketch.vector(decisions))
     if phases is None:
         found = estimate(terms, sketch)
         h2d, kernel, d2h, host = (

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from atim.errors import RecordError
+from atim.offload.imported import Place
+from atim.offload.placement import Placement, Problem
 from atim.offload.pricing import Price
-
-if TYPE_CHECKING:
-    from atim.offload.api import Result
 
 __all__ = ["text", "write"]
 
 
-def text(result: Result) -> str:
-    """The whole report, a line a nest."""
-    problem, placement = result.problem, result.placement
+def text(
+    problem: Problem,
+    placement: Placement,
+    baselines: Mapping[str, Placement],
+    fallbacks: Sequence[Place],
+) -> str:
+    """The whole report, a line a nest; `baselines` are the placements of all strategies by name."""
     host = problem.host
     lines = [
         f"{len(problem.graph.nests)} nests, {len(problem.launches)} possible launches;"
         f" host {host.name}, {problem.target.name} with {problem.target.dpus} DPUs",
     ]
-    for fallback in result.fallbacks:
+    for fallback in fallbacks:
         lines.append(f"runs through PyTorch on the host: {fallback}")
     width = max((len(n.name) for n in problem.graph.nests), default=0)
     for verdict in placement.verdicts:
@@ -35,8 +38,8 @@ def text(result: Result) -> str:
         kind = f"{nest.features.kind:11}"
         lines.append(f"{where} {nest.name:{width}} {kind} {bound}  {verdict.reason}")
     lines.append("")
-    slowest = result.baselines["all-host"].seconds
-    for name, other in result.baselines.items():
+    slowest = baselines["all-host"].seconds
+    for name, other in baselines.items():
         ratio = slowest / other.seconds if other.seconds else 1.0
         mark = " <- chosen" if name == placement.strategy else ""
         lines.append(
@@ -46,12 +49,11 @@ def text(result: Result) -> str:
     return "\n".join(lines)
 
 
-def write(result: Result, folder: str | Path) -> Path:
+def write(problem: Problem, baselines: Mapping[str, Placement], folder: str | Path) -> Path:
     """placement.png: where the time of each strategy goes. RecordError if it can't be written."""
-    problem = result.problem
-    names = list(result.baselines)
+    names = list(baselines)
     parts: dict[str, list[float]] = {p: [] for p in ("host", "in", "kernel", "out", "sum")}
-    for placement in result.baselines.values():
+    for placement in baselines.values():
         prices = [problem.prices[n] for n in placement.chosen]
         found = [p for p in prices if isinstance(p, Price)]
         parts["in"].append(sum(p.h2d for p in found))

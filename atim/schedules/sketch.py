@@ -2,7 +2,7 @@
 
 Decision    name and coarse grid of values
 Roles       which axis of the program does what in this structure
-Sketch      .terms(matrix) closed forms of many candidates, .apply(decisions) one schedule
+Sketch      both, for one program: what `rules`, `shapes` and `terms` work on
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from atim.target import Target
 
 if TYPE_CHECKING:
     from tvm import tirx
-    from tvm.s_tir import Schedule
 
 __all__ = ["Column", "Columns", "Decision", "Roles", "Sketch"]
 
@@ -31,8 +30,8 @@ Columns = Mapping[str, Column]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A named choice. `values` is the ascending coarse grid that a search draws from; `apply` takes
-    any positive integer (or 0 for switches), and `verify` judges it."""
+    """A named choice. `values` is the ascending coarse grid that a search draws from; `rules.apply`
+    takes any positive integer (or 0 for switches), and `verify` judges it."""
 
     name: str
     values: tuple[int, ...]
@@ -119,25 +118,3 @@ class Sketch:
             wanted = f"[n, {len(self.decisions)}]"
             raise UsageError(f"sketch {self.name}: matrix {wanted} expected, {matrix.shape} given")
         return {name: matrix[:, i] for i, name in enumerate(self.names)}
-
-    def terms(self, matrix: Column) -> dict[str, npt.NDArray[np.float64]]:
-        """Closed forms of every candidate, arrays [n] by name; the names are `terms.TERMS`."""
-        from atim.schedules.terms import terms_of
-
-        return terms_of(self, matrix)
-
-    def canonical(self, matrix: Column) -> Column:
-        """The same schedules, requested counts replaced by those used: equal schedules become
-        equal rows."""
-        from atim.schedules.shapes import canonical
-
-        return canonical(self, matrix)
-
-    def apply(self, decisions: Mapping[str, int]) -> Schedule:
-        """Schedule the program; checks no hardware limit.
-
-        Raises `UsageError` on wrong decision names, `ScheduleError` when TVM refuses.
-        """
-        from atim.schedules.rules import apply
-
-        return apply(self, decisions)

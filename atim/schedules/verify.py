@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from atim.schedules.shapes import SWITCHES
 from atim.schedules.sketch import Column, Sketch
+from atim.schedules.terms import terms_of
 from atim.target import MRAM_RESERVE_BYTES, Target
 
 __all__ = ["REASONS", "Reason", "check", "explain"]
@@ -57,7 +58,7 @@ def check(
 ) -> tuple[npt.NDArray[np.bool_], Column, tuple[Reason, ...]]:
     """(legal [n], index of the first broken rule [n], REASONS) of a matrix [n, decisions]."""
     columns = sketch.columns(matrix)
-    needs = _needs(sketch, columns, sketch.terms(matrix), target)
+    needs = _needs(sketch, columns, terms_of(sketch, matrix), target)
     reason = np.zeros(len(matrix), dtype=np.int64)
     for index, (need, limit) in reversed(needs.items()):
         reason = np.where(need > limit, index, reason)
@@ -77,7 +78,7 @@ def explain(sketch: Sketch, decisions: Mapping[str, int], target: Target) -> str
     columns = sketch.columns(matrix)
     if index[0] == _DECISION:
         return "; ".join(_bad_decisions(sketch, decisions))
-    need, limit = _needs(sketch, columns, sketch.terms(matrix), target)[int(index[0])]
+    need, limit = _needs(sketch, columns, terms_of(sketch, matrix), target)[int(index[0])]
     if index[0] == _ALIGNMENT:
         return f"{reason.what}: a copy would start off a multiple of 8 bytes"
     shown = ", ".join(f"{n} {decisions[n]}" for n in sketch.names if _matches(n, reason.decisions))

@@ -25,6 +25,7 @@ from tvm.target import Target as TvmTarget
 from atim.errors import RecordError, ScheduleError, UsageError
 from atim.schedules import Sketch
 from atim.schedules.program import inlined
+from atim.schedules.rules import apply
 from atim.target import Target
 from atim.tuner.database import Database, Record, RunKey, StoredRun
 from atim.tuner.measure import Problem
@@ -189,7 +190,7 @@ def _same_trace(run: StoredRun, record: Record, trace: str) -> bool:
             problem.func(), run.key.workload, problem.target, problem.resident, run.key.seed
         )
         sketch = next(s for s in problem.sketches() if s.name == record.sketch)
-        same = text_of(sketch.apply(record.decisions)) == trace
+        same = text_of(apply(sketch, record.decisions)) == trace
     except (StopIteration, TypeError, ScheduleError, UsageError):
         return False
     objective = run.key.objective.partition("; search ")[0]

@@ -1,6 +1,6 @@
 """What the cost model sees of a candidate: a documented table of closed forms.
 
-Everything is computed from `Sketch.terms`, so no candidate has to be scheduled to be scored. The
+Everything is computed from `terms_of`, so no candidate has to be scheduled to be scored. The
 first four rows are rough estimates of the four phases of a call; their sum is the estimate that the
 search starts from and that the cost model corrects.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atim.schedules.sketch import Sketch
-from atim.schedules.terms import TERMS
+from atim.schedules.terms import TERMS, terms_of
 from atim.target import Target
 from upmem_sim import TransferModel
 
@@ -122,7 +122,7 @@ VERSION = (
 
 def describe(sketch: Sketch, matrix: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Features [n, len(FEATURES)], and the log of the estimated seconds [n]."""
-    terms = dict(sketch.terms(matrix))
+    terms = dict(terms_of(sketch, matrix))
     terms |= estimate(terms, sketch)
     columns = sketch.columns(matrix)
     for name in CHOICES:

@@ -34,7 +34,9 @@ from atim.errors import (
 from atim.evaluate import axes, evaluate, written
 from atim.export import Data
 from atim.schedules import Sketch, design_space
+from atim.schedules.rules import apply
 from atim.schedules.shapes import shape_of
+from atim.schedules.terms import terms_of
 from atim.target import Target
 from atim.tuner import trace
 from atim.tuner.trial import Measurement, Task
@@ -155,7 +157,7 @@ def run_task(
     found = Measurement("failed")
     try:
         with clock("compile"):
-            schedule = sketch.apply(task.decisions)
+            schedule = apply(sketch, task.decisions)
             found = replace(found, trace=trace.text_of(schedule))
             sources = pipeline.compile_func(schedule.mod["main"], sketch.target)
             found = replace(found, digest=digest_of(sources))
@@ -293,7 +295,7 @@ def _compare(what: str, values: Array, wanted: Array, terms: int) -> None:
 
 
 def _cycle_limit(sketch: Sketch, decisions: Mapping[str, int]) -> int:
-    terms = sketch.terms(sketch.vector(decisions))
+    terms = terms_of(sketch, sketch.vector(decisions))
     return int(CYCLES_FACTOR * terms["kernel_cycles"][0]) + CYCLES_FLOOR
 
 

@@ -15,6 +15,7 @@ from atim.errors import ScheduleError, UnsupportedError, UsageError
 from atim.hardware import find_tools
 from atim.schedules import Sketch
 from atim.schedules.manual import prim_choices
+from atim.schedules.shapes import canonical
 from atim.schedules.verify import check, explain
 from atim.target import Target
 from atim.tuner.baselines import make
@@ -58,7 +59,7 @@ class Plan:
             resident = program.resident if isinstance(program, Workload) else ()
         problem = Problem.of(func, target, tuple(resident))
         sketches = tuple(problem.sketches())
-        space = Space(sketches, lambda s, m: check(s, m, target)[0], describe)
+        space = Space(sketches, canonical, lambda s, m: check(s, m, target)[0], describe)
         model = CostModel([f.name for f in FEATURES], VERSION, options.seed)
         key = key_of(func, title, target, resident, options.seed, search)
         setting = {"target": dataclasses.asdict(target), "resident": list(resident)}

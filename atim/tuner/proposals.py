@@ -44,7 +44,6 @@ class SketchLike(Protocol):
     def decisions(self) -> Sequence[DecisionLike]: ...
     @property
     def split_reduction(self) -> bool: ...
-    def canonical(self, matrix: Matrix, /) -> Matrix: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +57,7 @@ class Candidate:
 class Space:
     """The candidates of several sketches.
 
+    canonical: (sketch, matrix) -> the same candidates, equal schedules as equal rows.
     check: (sketch, matrix) -> bool [n], which rows are legal on the target.
     describe: (sketch, matrix) -> features float64 [n, f], and log of estimated seconds [n].
     """
@@ -65,10 +65,12 @@ class Space:
     def __init__(
         self,
         sketches: Sequence[SketchLike],
+        canonical: Callable[[Any, Matrix], Matrix],
         check: Callable[[Any, Matrix], NDArray[np.bool_]],
         describe: Callable[[Any, Matrix], tuple[NDArray[np.float64], Scores]],
     ) -> None:
         self.sketches = tuple(sketches)
+        self._canonical = canonical
         self._check = check
         self._describe = describe
         self._grids = [[np.array(d.values, np.int64) for d in s.decisions] for s in sketches]
@@ -107,7 +109,7 @@ class Space:
         """The legal ones of some rows: canonical, without duplicates, in order of appearance."""
         if not len(matrix):
             return matrix
-        rows = self.sketches[sketch].canonical(matrix)
+        rows = self._canonical(self.sketches[sketch], matrix)
         rows = rows[_first_of_each(rows)]
         return rows[self._check(self.sketches[sketch], rows)]
 

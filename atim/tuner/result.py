@@ -20,6 +20,7 @@ from atim.errors import AtimError, UsageError
 from atim.export import write_folder
 from atim.runtime import Timing
 from atim.schedules import Sketch
+from atim.schedules.rules import apply
 from atim.tuner.database import Record, RunKey
 from atim.tuner.display import PHASES, breakdown
 from atim.tuner.measure import check_data
@@ -45,7 +46,7 @@ class Best:
     @cached_property
     def schedule(self) -> Schedule:
         """The scheduled module; `.trace` can be read, edited and replayed with TVM alone."""
-        return self.sketch.apply(self.record.decisions)
+        return apply(self.sketch, self.record.decisions)
 
     def sources(self) -> Sources:
         """kernel_c, host_c and the transfer plan; no compiler runs."""

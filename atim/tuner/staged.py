@@ -22,6 +22,7 @@ from atim.outcome import Timing
 from atim.schedules import Sketch, design_space
 from atim.schedules.manual import prim_of
 from atim.schedules.stages import Stage, stages_of
+from atim.schedules.terms import terms_of
 from atim.schedules.verify import check, explain
 from atim.target import Target
 from atim.tuner.api import tune
@@ -195,7 +196,7 @@ def _hand(stage: Stage, sketches: list[Sketch]) -> tuple[Sketch, Mapping[str, in
         matrix = np.stack([rng.choice(d.values, DRAWS) for d in sketch.decisions], axis=1)
         matrix = matrix[check(sketch, matrix, sketch.target)[0]]
         if len(matrix):
-            cycles = sketch.terms(matrix)["kernel_cycles"]
+            cycles = terms_of(sketch, matrix)["kernel_cycles"]
             least = int(np.argmin(cycles))
             values = map(int, matrix[least])
             found.append((cycles[least], sketch, dict(zip(sketch.names, values, strict=True))))

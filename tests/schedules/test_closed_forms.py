@@ -13,7 +13,9 @@ from tvm import tirx
 from tvm.s_tir import transform
 
 from atim.schedules import Sketch, design_space
-from atim.schedules.terms import TERMS
+from atim.schedules.rules import apply
+from atim.schedules.shapes import canonical
+from atim.schedules.terms import TERMS, terms_of
 from atim.schedules.verify import REASONS, check, explain
 from atim.target import WRAM_RESERVE_BYTES, Target
 from atim.workloads import get
@@ -39,7 +41,7 @@ def matrix_of(sketch: Sketch, rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 def compacted(sketch: Sketch, decisions: dict[str, int]) -> tirx.PrimFunc:
-    module = sketch.apply(decisions).mod
+    module = apply(sketch, decisions).mod
     for step in (
         transform.CanonicalizeLoop(),
         transform.LowerInitBlock(),
@@ -86,7 +88,7 @@ def test_terms_equal_the_scheduled_module(
         legal, _, _ = check(sketch, matrix, TARGET)
         for row in matrix[legal][:6]:
             decisions = dict(zip(sketch.names, map(int, row), strict=True))
-            terms = sketch.terms(row[None])
+            terms = terms_of(sketch, row[None])
             func = compacted(sketch, decisions)
             for key, value in measured(func).items():
                 # TVM shortens a tile that is longer than the tensor, the closed form doesn't
@@ -98,7 +100,7 @@ def test_terms_of_a_known_schedule() -> None:
     (sketch,) = [s for s in sketches("mtv", (4096, 4096)) if s.split_reduction]
     decisions = {"dpus_i": 64, "pieces": 32, "tasklets": 16, "row_block": 4, "tile": 64}
     decisions |= {"vector": 2, "unroll": 4, "even": 1, "host_threads": 4, "multiply": 0}
-    terms = {k: v[0] for k, v in sketch.terms(sketch.vector(decisions)).items()}
+    terms = {k: v[0] for k, v in terms_of(sketch, sketch.vector(decisions)).items()}
     expected = {
         "dpus": 2048,
         "pieces": 32,
@@ -131,7 +133,7 @@ def test_work_covers_the_program_and_nothing_is_empty(rng: np.random.Generator) 
     for name, shape in [("va", (1021,)), ("mtv", (61, 130)), ("ttv", (5, 23, 70))]:
         for sketch in sketches(name, shape):
             matrix = matrix_of(sketch, rng, 500)
-            terms, asked = sketch.terms(matrix), sketch.columns(matrix)
+            terms, asked = terms_of(sketch, matrix), sketch.columns(matrix)
             assert (terms["balance"] >= 1).all()
             most = asked["tasklets"] * asked.get("tasklets_outer", 1)
             assert (terms["tasklets"] <= most).all()
@@ -144,9 +146,9 @@ def test_canonical_rows_schedule_the_same(rng: np.random.Generator) -> None:
     for name, shape in [("va", (1021,)), ("mtv", (61, 130)), ("mmtv", (5, 23, 70))]:
         for sketch in sketches(name, shape):
             matrix = matrix_of(sketch, rng, 300)
-            again = sketch.canonical(matrix)
-            assert (sketch.canonical(again) == again).all()
-            before, after = sketch.terms(matrix), sketch.terms(again)
+            again = canonical(sketch, matrix)
+            assert (canonical(sketch, again) == again).all()
+            before, after = terms_of(sketch, matrix), terms_of(sketch, again)
             # one tasklet's buffer may as well be the DPU's
             for name in {term.name for term in TERMS} - {"buffer_bytes", "shared_bytes"}:
                 np.testing.assert_array_equal(before[name], after[name], name)
@@ -204,7 +206,7 @@ def test_results_are_written_in_multiples_of_8_bytes(rng: np.random.Generator) -
     """The rule behind it: int32 and float32 rows of a tasklet are rounded up to even numbers."""
     for name, shape in [("mtv", (61, 130)), ("ttv", (5, 23, 70)), ("va", (1021,))]:
         for sketch in sketches(name, shape):
-            terms = sketch.terms(matrix_of(sketch, rng, 300))
+            terms = terms_of(sketch, matrix_of(sketch, rng, 300))
             assert (terms["rows_per_tasklet"] * 4 % 8 == 0).all()
             assert (terms["tile_bytes"] % 8 == 0).all()
             assert (terms["write_bytes"] % 8 == 0).all()

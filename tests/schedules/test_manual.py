@@ -9,6 +9,8 @@ import serial
 from atim.errors import UsageError
 from atim.schedules import design_space
 from atim.schedules.manual import prim_choices, prim_pieces, prim_style
+from atim.schedules.rules import apply
+from atim.schedules.terms import terms_of
 from atim.schedules.verify import explain
 from atim.target import Target
 from atim.workloads import WORKLOADS, get
@@ -24,7 +26,7 @@ def test_right_numbers(name: str, rng: np.random.Generator) -> None:
     expected = workload.reference(arrays)
     sketch, decisions = prim_style(workload, TARGET)
     result = serial.run(
-        sketch.apply(decisions), list(arrays.values()), expected.shape, workload.dtype
+        apply(sketch, decisions), list(arrays.values()), expected.shape, workload.dtype
     )
     np.testing.assert_array_equal(result, expected)
 
@@ -40,7 +42,7 @@ def test_legal_at_the_usual_shapes(name: str) -> None:
 
 def test_mtv_structure() -> None:
     sketch, decisions = prim_style(get("mtv", (8192, 8192)), Target(dpus=2048), dpus=256)
-    terms = {k: v[0] for k, v in sketch.terms(sketch.vector(decisions)).items()}
+    terms = {k: v[0] for k, v in terms_of(sketch, sketch.vector(decisions)).items()}
     assert terms["dpus"] == 256
     assert terms["tasklets"] == 16
     assert terms["tile_bytes"] == 1024
@@ -52,7 +54,7 @@ def test_mtv_structure() -> None:
 
 def test_va_blocks_are_dealt_in_turn() -> None:
     sketch, decisions = prim_style(get("va", (1 << 20,)), Target(dpus=64))
-    text = sketch.apply(decisions).mod["main"].script()
+    text = apply(sketch, decisions).mod["main"].script()
     assert "i_1_0 * 4096 + i_1_1 * 256" in text
 
 
@@ -60,7 +62,7 @@ def test_va_blocks_are_dealt_in_turn() -> None:
 def test_pieces_divide_the_dpus(pieces: int) -> None:
     target = Target(dpus=2048)
     sketch, decisions = prim_pieces(get("mtv", (8192, 8192)), target, pieces)
-    terms = {k: v[0] for k, v in sketch.terms(sketch.vector(decisions)).items()}
+    terms = {k: v[0] for k, v in terms_of(sketch, sketch.vector(decisions)).items()}
     assert explain(sketch, decisions, target) is None
     assert terms["dpus"] == 2048
     assert terms["pieces"] == pieces

@@ -8,6 +8,7 @@ from tvm import te
 
 from atim import pipeline, runtime, toolchain
 from atim.schedules import Sketch, design_space
+from atim.schedules.terms import terms_of
 from atim.schedules.verify import check, explain
 from atim.target import (
     MULTIPLY_BYTES,
@@ -63,7 +64,7 @@ def test_estimated_slots_and_words(dtype, form, rows, unroll, rng):
             arrays = {name: rng.random(v.shape, np.float32) for name, v in arrays.items()}
         outcome = runtime.run(artifact, arrays, representatives=True)
         counts.append(outcome.counters["instructions"])
-    terms = sketch.terms(sketch.vector(decisions))
+    terms = terms_of(sketch, sketch.vector(decisions))
     slots = (counts[1] - counts[0]) / (2 * TILE * rows)
     # what happens once a tile is not the body's: a tenth here, more around the shortest body
     assert terms["body_slots"][0] == pytest.approx(slots, rel=0.12)

@@ -13,6 +13,7 @@ from tvm.s_tir import Schedule
 
 from atim.errors import UsageError
 from atim.schedules import Sketch, design_space
+from atim.schedules.rules import apply
 from atim.schedules.shapes import SWITCHES
 from atim.target import Target
 from atim.workloads import WORKLOADS, Workload, get
@@ -29,7 +30,7 @@ def check(workload: Workload, sketch: Sketch, decisions: dict[str, int]) -> None
     arrays = workload.inputs(np.random.default_rng(7))
     expected = workload.reference(arrays)
     inputs = [arrays[t.op.name] for t in workload.args[:-1]]
-    output = serial.run(sketch.apply(decisions), inputs, expected.shape, workload.dtype)
+    output = serial.run(apply(sketch, decisions), inputs, expected.shape, workload.dtype)
     rtol = 0 if expected.dtype.kind == "i" else 1e-4
     np.testing.assert_allclose(output, expected, rtol=rtol, err_msg=str(decisions))
 
@@ -83,7 +84,7 @@ def test_random_decisions(name: str, dtype: str, rng: np.random.Generator) -> No
 def test_kernel_and_host_nests_are_where_code_generation_looks_for_them() -> None:
     mtv = get("mtv", (1000, 777))
     decisions = ROWS | {"dpus_i": 16, "vector": 2, "even": 1, "pieces": 4, "host_threads": 2}
-    schedule = sketches(mtv)["rows_split"].apply(decisions)
+    schedule = apply(sketches(mtv)["rows_split"], decisions)
     text = schedule.mod["main"].script()
     kernel, host = text.split("for i_0 in T.parallel(2)")
     for part in ("blockIdx.x", "blockIdx.y", "threadIdx.x", "local.wram", "shared.wram", "unroll"):
@@ -96,21 +97,21 @@ def test_scheduling_takes_milliseconds() -> None:
     mtv = get("mtv", (1000, 777))
     sketch = sketches(mtv)["rows_split"]
     decisions = ROWS | {"dpus_i": 16, "vector": 2, "even": 1, "pieces": 4, "host_threads": 2}
-    sketch.apply(decisions)
+    apply(sketch, decisions)
     best = min(_seconds(sketch, decisions) for _ in range(5))
     assert best < 0.2, "the search schedules every candidate it measures"
 
 
 def _seconds(sketch: Sketch, decisions: dict[str, int]) -> float:
     start = time.process_time()
-    sketch.apply(decisions)
+    apply(sketch, decisions)
     return time.process_time() - start
 
 
 def test_unknown_and_missing_decisions_are_named() -> None:
     sketch = sketches(get("va", (64,)))["elementwise"]
     with pytest.raises(UsageError, match="decisions unknown rows; missing cyclic, dpus_i"):
-        sketch.apply({"rows": 1, "tasklets": 1, "tile": 4, "unroll": 1, "even": 1})
+        apply(sketch, {"rows": 1, "tasklets": 1, "tile": 4, "unroll": 1, "even": 1})
 
 
 def test_switches_are_decisions_of_some_sketch() -> None:

@@ -7,7 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from upmem_sim.transfer import PRESETS, TransferModel, measured_points, monotone
+from upmem_sim.transfer import PRESETS, TransferModel, measured_points
+from upmem_sim.transfer_costs import monotone
 
 SIZES = np.unique(np.geomspace(8, 64 << 20, 60).astype(int))
 DPUS = np.array([1, 2, 8, 63, 64, 65, 100, 128, 200, 256, 512, 700, 1024, 1500, 2048, 2300, 2560])

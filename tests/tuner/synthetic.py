@@ -32,12 +32,6 @@ class Toy:
     decisions: tuple[Choice, ...]
     split_reduction: bool
 
-    def canonical(self, matrix):
-        # As in the real space: DPUs that have no work are not launched.
-        result = matrix.copy()
-        result[:, 0] = np.minimum(result[:, 0], 1500)
-        return result
-
 
 def _powers(top: int) -> tuple[int, ...]:
     return tuple(2**n for n in range(top + 1))
@@ -51,6 +45,13 @@ COMMON = (
 )
 ROWS = Toy("rows", COMMON, False)
 SPLIT = Toy("split", (*COMMON, Choice("pieces", _powers(6)[1:])), True)
+
+
+def canonical(sketch, matrix):
+    """As in the real space: DPUs that have no work are not launched."""
+    result = matrix.copy()
+    result[:, 0] = np.minimum(result[:, 0], 1500)
+    return result
 
 
 def check(sketch, matrix):
@@ -87,7 +88,7 @@ def measure(space: Space, candidates: list[Candidate]) -> list[Observation]:
 def make_space(sketches=(ROWS, SPLIT)) -> Space:
     from atim.tuner.proposals import Space
 
-    return Space(sketches, check, describe)
+    return Space(sketches, canonical, check, describe)
 
 
 def optimum(space: Space) -> float:

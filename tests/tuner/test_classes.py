@@ -7,6 +7,7 @@ import pytest
 
 import atim
 from atim import workloads
+from atim.schedules.terms import terms_of
 from atim.schedules.verify import check
 from atim.tuner.measure import Problem, run_task
 from atim.tuner.trial import Task
@@ -25,7 +26,7 @@ def test_members_of_a_class_take_the_same_time_on_the_same_numbers(name, shape):
         columns = [rng.choice(d.values, 400) for d in sketch.decisions]
         matrix = np.stack(columns, axis=1).astype(np.int64)
         legal = matrix[check(sketch, matrix, TARGET)[0]]
-        spread_out = legal[sketch.terms(legal)["dpus"] >= 6]
+        spread_out = legal[terms_of(sketch, legal)["dpus"] >= 6]
         for row in spread_out[:2].tolist():
             decisions = dict(zip(sketch.names, row, strict=True))
             one = run_task(func, sketch, Task(sketch.name, decisions), arrays)

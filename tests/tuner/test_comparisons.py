@@ -8,6 +8,7 @@ import pytest
 
 from atim import Target, workloads
 from atim.schedules import design_space
+from atim.schedules.terms import terms_of
 from atim.schedules.verify import explain
 from benchmarks import figure9, search, shipped
 
@@ -44,7 +45,7 @@ def test_every_shipped_schedule_has_a_legal_reading_that_uses_its_dpus():
         assert tasks, case.title
         for name, decisions in tasks:
             sketch = sketches[name]
-            terms = sketch.terms(sketch.vector(decisions))
+            terms = terms_of(sketch, sketch.vector(decisions))
             assert terms["dpus"][0] == math.prod(row.grid), case.title
             assert terms["tasklets"][0] == row.tasklets, case.title
             assert sketch.split_reduction == (row.splits[0][0] == "T2"), case.title

@@ -13,6 +13,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir import meta_schedule as ms
 
 import atim
+from atim.schedules.rules import apply
 from atim.tuner.database import Database
 from atim.tuner.exchange import ANNOTATION, FILES, TVM_TARGET, export_records, import_records
 from atim.tuner.plan import key_of
@@ -41,7 +42,7 @@ def test_tvm_finds_and_replays_the_best(run, exported):
     found.trace.apply_to_schedule(schedule, remove_postproc=False)
     schedule.unannotate(schedule.get_sblock("root"), ANNOTATION)
     best = min(run.records, key=lambda r: r.objective_s)
-    ours = run.sketches[best.sketch].apply(best.decisions)
+    ours = apply(run.sketches[best.sketch], best.decisions)
     tvm.ir.assert_structural_equal(schedule.mod["main"], ours.mod["main"])
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from atim import workloads
 from atim.schedules import design_space
+from atim.schedules.shapes import canonical
+from atim.schedules.terms import terms_of
 from atim.schedules.verify import check
 from atim.target import Target
 from atim.tuner.baselines import SEARCHES
@@ -26,7 +28,7 @@ def space_of(name: str, shape: tuple[int, ...], dpus: int = 256) -> Space:
     target = Target(dpus=dpus)
     workload = workloads.get(name, shape)
     sketches = design_space(workload.func, target, workload.resident)
-    return Space(sketches, lambda s, m: check(s, m, target)[0], describe)
+    return Space(sketches, canonical, lambda s, m: check(s, m, target)[0], describe)
 
 
 def test_names_are_unique_and_have_units():
@@ -60,7 +62,7 @@ def test_the_estimate_is_the_sum_of_its_phases():
     space = space_of("mtv", (4096, 4096))
     for n, sketch in enumerate(space.sketches):
         matrix = space.random(np.random.default_rng(0), n, 50)
-        phases = estimate(sketch.terms(matrix), sketch)
+        phases = estimate(terms_of(sketch, matrix), sketch)
         total = phases["h2d_s"] + phases["kernel_s"] + phases["d2h_s"] + phases["host_s"]
         np.testing.assert_allclose(np.exp(space.describe(n, matrix)[1]), total)
         if not sketch.split_reduction:

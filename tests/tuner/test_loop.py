@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
-from synthetic import ROWS, ToyJob, describe, search
+from synthetic import ROWS, ToyJob, canonical, describe, search
 
 from atim.errors import AtimError
 from atim.tuner import proposals
@@ -168,7 +168,7 @@ def test_quiet_says_nothing(tmp_path, capfd):
 
 def test_a_space_smaller_than_the_trials_ends_early_and_says_so(tmp_path, capsys, monkeypatch):
     small = replace(ROWS, decisions=tuple(replace(d, values=d.values[-2:]) for d in ROWS.decisions))
-    space = proposals.Space([small], lambda s, m: m[:, 1] > 0, describe)
+    space = proposals.Space([small], canonical, lambda s, m: m[:, 1] > 0, describe)
     monkeypatch.setattr(synthetic, "make_space", lambda: space)
     result = tune(tmp_path, progress=True)
     size = result.records[-1].number + 1

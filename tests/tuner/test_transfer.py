@@ -11,6 +11,8 @@ from tvm import te
 import atim
 from atim import workloads
 from atim.schedules import design_space
+from atim.schedules.shapes import canonical
+from atim.schedules.terms import terms_of
 from atim.schedules.verify import check
 from atim.tuner import experience
 from atim.tuner.baselines import make
@@ -87,11 +89,11 @@ def test_what_other_shapes_taught_finds_the_best_sooner():
         workload = workloads.get("mtv", shape)
         target = atim.Target(dpus=256)
         sketches = design_space(workload.func, target, workload.resident)
-        return Space(sketches, lambda s, m: check(s, m, target)[0], describe)
+        return Space(sketches, canonical, lambda s, m: check(s, m, target)[0], describe)
 
     def seconds(space, sketch, matrix):
         _, estimates = space.describe(sketch, matrix)
-        many = space.sketches[sketch].terms(matrix)["tasklets"] > 4
+        many = terms_of(space.sketches[sketch], matrix)["tasklets"] > 4
         return np.exp(estimates) * np.where(many, 3.0, 1.0)
 
     rng = np.random.default_rng(0)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import astuple
 
 from upmem_sim.params import DpuParams, SystemParams
-from upmem_sim.transfer import PRESETS, Curve, TransferModel, WramCost
+from upmem_sim.transfer import PRESETS, TransferModel
+from upmem_sim.transfer_costs import Curve, WramCost
 
 
 def _braces(cost: Curve | WramCost) -> str:
