@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from atim.errors import UnsupportedError
 
@@ -39,6 +39,11 @@ def _truncated_divide(a: Array, b: Array) -> Array:
 
 def _truncated_remainder(a: Array, b: Array) -> Array:
     return np.asarray(np.fmod(a, b))
+
+
+def _special(name: str) -> Callable[[Array], Array]:
+    """A function of scipy.special, which takes long to import and is rarely needed."""
+    return lambda values: np.asarray(getattr(import_module("scipy.special"), name)(values))
 
 
 BINARY: dict[str, Callable[[Array, Array], Array]] = {
@@ -72,8 +77,8 @@ CALLS: dict[str, Callable[..., Array]] = {
     "tirx.sqrt": np.sqrt,
     "tirx.rsqrt": lambda a: 1 / np.sqrt(a),
     "tirx.tanh": np.tanh,
-    "tirx.sigmoid": special.expit,
-    "tirx.erf": special.erf,
+    "tirx.sigmoid": _special("expit"),
+    "tirx.erf": _special("erf"),
     "tirx.pow": np.power,
     "tirx.fabs": np.abs,
     "tirx.floor": np.floor,

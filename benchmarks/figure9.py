@@ -27,7 +27,8 @@ from atim.schedules import manual
 from atim.schedules.terms import terms_of
 from atim.schedules.verify import explain
 from atim.tuner.features import estimate
-from atim.tuner.search import Observation, Options, Search
+from atim.tuner.proposals import Candidate
+from atim.tuner.search import Observation, Options, Search, propose_early
 from atim.workloads import Workload
 from benchmarks import shipped
 from benchmarks.measured import Measured, Timing, model
@@ -173,7 +174,8 @@ def tuned(measured: Measured, trials: int) -> tuple[Timing, str]:
     """Timing of the best that our search finds, and its decisions."""
     search = Search(measured.space, model(), Options(trials=trials))
     history: list[Observation] = []
-    while proposed := search.propose(history)[0]:
+    proposed: list[Candidate] = []
+    while proposed := propose_early(search, history, len(proposed))[0]:
         history += measured.observe(proposed)
     best = min(history, key=lambda o: o.seconds)
     name, decisions = measured.task(best.candidate)

@@ -13,7 +13,7 @@ import numpy as np
 
 from atim.errors import UsageError
 from atim.tuner.cost_model import CostModel
-from atim.tuner.proposals import Candidate, Space, without
+from atim.tuner.proposals import Candidate, Space, key, without
 from atim.tuner.search import Observation, Options, Proposer, Search, known
 
 __all__ = ["SEARCHES", "RandomSearch", "make"]
@@ -47,6 +47,8 @@ def make(name: str, space: Space, model: CostModel, options: Options) -> Propose
 class RandomSearch:
     """Legal candidates, each sketch in equal share, until the trials or the space end."""
 
+    early = True
+
     def __init__(self, space: Space, options: Options) -> None:
         self.space = space
         self.options = options
@@ -56,9 +58,11 @@ class RandomSearch:
         size = self.space.size
         return self.options.trials if size is None else min(size, self.options.trials)
 
-    def propose(self, history: Sequence[Observation]) -> tuple[list[Candidate], str]:
+    def propose(
+        self, history: Sequence[Observation], waiting: Sequence[Candidate] = ()
+    ) -> tuple[list[Candidate], str]:
         """The next round, or none and the reason why the search is over."""
-        done, options, space = len(history), self.options, self.space
+        done, options, space = len(history) + len(waiting), self.options, self.space
         if done >= options.trials:
             return [], "all trials done"
         rng = np.random.default_rng([options.seed, done])
@@ -67,7 +71,7 @@ class RandomSearch:
             drawn = list(space.everything)
         else:
             drawn = [space.random(rng, n, wanted + done) for n in range(len(space.sketches))]
-        fresh = without(drawn, known(history))
+        fresh = without(drawn, known(history) | {key(candidate) for candidate in waiting})
         fresh = [matrix[rng.permutation(len(matrix))] for matrix in fresh]
         longest = max((len(matrix) for matrix in fresh), default=0)
         turns = [

@@ -3,11 +3,16 @@
 In: a pool of builders, a search, a run of the database. Out: the records and the winner. All state
 lives in the records: proposals are stored before they are measured, so that a run that is stopped
 at any moment goes on with the same candidates. A trial is shown only after it is on disk.
+
+A round is proposed while the second half of the one before is measured, so that builders need not
+wait for it. What it is proposed from follows from the trials' numbers, not from when they end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import bisect
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,10 +21,11 @@ from atim.errors import AtimError
 from atim.tuner.builder import Job
 from atim.tuner.database import Database, Record, RunKey
 from atim.tuner.display import Display
-from atim.tuner.pool import Pool, Reply
+from atim.tuner.pool import Pool
 from atim.tuner.proposals import Candidate
 from atim.tuner.remote import Fleet
-from atim.tuner.search import Observation, Proposer
+from atim.tuner.replies import measurement, recorded, reused
+from atim.tuner.search import Observation, Proposed, Proposer, early_end, propose_early
 from atim.tuner.trial import REPEATABLE, Measurement, Task
 
 __all__ = ["Baseline", "Entry", "Limits", "Loop", "Result", "start_pool", "tune_records"]
@@ -103,7 +109,9 @@ def tune_records(
             plural = "" if total == 1 else "s"
             display.say(f"the space has {total} legal candidate{plural}: all will be tried")
         display.begin(total, {loop.name: loop.records})
-        while loop.round():
+        if len(loop.records) < total:
+            pool.start()
+        while loop.round(on=search.early):
             pass
         display.shrink(len(loop.records))
         display.finish()
@@ -132,6 +140,7 @@ class Loop:
         problem: int = 0,
     ) -> None:
         self.search = search
+        self._places = {sketch.name: n for n, sketch in enumerate(search.space.sketches)}
         self.name = entry.key.workload
         self.ended = ""
         self._pool = pool
@@ -145,20 +154,22 @@ class Loop:
         self.facts: dict[str, object] = dict(stored.facts)
         self.records = database.records(self._run)
         self._verified = stored.winner
+        self._twins: dict[str, list[int]] = {}
+        for record in self.records:
+            self._add_twin(record)
         self._baselines = () if "baseline" in self.facts else tuple(baselines)
 
-    def round(self) -> bool:
-        """Measure the next round; False when the search is over, and `ended` says why."""
+    def round(self, on: bool = False) -> bool:
+        """Measure the next round, or with `on` all of them; False when the search is over, and
+        `ended` says why."""
         pending = [r for r in self.records if r.status == "pending"]
         if not pending:
-            proposed, self.ended = self.search.propose(self.history())
-            if not proposed:
-                self._measure([])
+            last = self._last_round() if on else 0
+            pending = self.store(propose_early(self.search, self.history(), last))
+            if not pending:
+                self._measure([], False)
                 return False
-            pending = self._store(proposed)
-            self.records += pending
-        self._measure(pending)
-        self._give_up_if_hopeless()
+        self._measure(pending, on)
         return True
 
     def finish(self) -> Result:
@@ -167,18 +178,29 @@ class Loop:
         self._database.end(self._run, self.ended, None if winner is None else winner.number)
         return Result(tuple(self.records), winner, self.ended, self.facts)
 
-    def history(self) -> list[Observation]:
-        """The records as the search sees them."""
-        places = {sketch.name: n for n, sketch in enumerate(self.search.space.sketches)}
-        return [
-            Observation(Candidate(places[r.sketch], tuple(r.decisions.values())), r.objective_s)
-            for r in self.records
-        ]
+    def history(self, end: int | None = None) -> list[Observation]:
+        """The records as the search sees them, those before `end`."""
+        return [Observation(self._candidate(r), r.objective_s) for r in self.records[:end]]
+
+    def _candidate(self, record: Record) -> Candidate:
+        return Candidate(self._places[record.sketch], tuple(record.decisions.values()))
+
+    def early(self) -> tuple[list[Observation], list[Candidate]] | None:
+        """What the next round is proposed from early; None as long as results are missing."""
+        end = early_end(len(self.records), self._last_round())
+        if any(r.status == "pending" for r in self.records[:end]):
+            return None
+        return self.history(end), [self._candidate(r) for r in self.records[end:]]
+
+    def _last_round(self) -> int:
+        """Trials of it."""
+        return sum(r.round == self.records[-1].round for r in self.records)
 
     def _give_up_if_hopeless(self) -> None:
         """When the tools and not the candidates fail, more candidates are of no use."""
-        if self.records and all(r.reason in TOOLS for r in self.records):
-            first = self.records[0]
+        done = [r for r in self.records if r.status != "pending"]
+        if done and all(r.reason in TOOLS for r in done):
+            first = done[0]
             raise AtimError(f"no candidate can be built: {first.reason}: {first.message}")
 
     def _verify(self) -> Record | None:
@@ -194,12 +216,12 @@ class Loop:
             limit_s = self._limits.whole_time_s
             with closing(self._pool.run([task], time_limit_s=limit_s)) as replies:
                 ((_, reply),) = replies
-            measured = _measurement(reply)
+            measured = measurement(reply)
             if measured.timing is not None:
                 self._note_whole(best, measured)
                 return best
             self._display.say(f"trial {best.number}: {measured.reason}: {measured.message}")
-            self._finish(_recorded(best, measured, best.wall_s + reply.wall_s), None)
+            self._finish(recorded(best, measured, best.wall_s + reply.wall_s), None)
 
     def _note_whole(self, best: Record, measured: Measurement) -> None:
         """How all DPUs compare with the representatives that the search measured."""
@@ -221,54 +243,73 @@ class Loop:
                 f" {true * 1e3:.3f} ms on all: their work depends on their numbers"
             )
 
-    def _store(self, proposed: Iterable[Candidate]) -> list[Record]:
+    def store(self, proposed: Proposed) -> list[Record]:
+        """Keep a round that was proposed; its records, none when the search is over."""
+        candidates, self.ended = proposed
         first = len(self.records)
         number_of_round = self.records[-1].round + 1 if self.records else 0
         fresh = []
-        for number, candidate in enumerate(proposed, first):
+        for number, candidate in enumerate(candidates, first):
             sketch = self.search.space.sketches[candidate.sketch]
             names = (decision.name for decision in sketch.decisions)
             decisions = dict(zip(names, candidate.values, strict=True))
             fresh.append(Record(number, number_of_round, sketch.name, decisions))
-        self._database.propose(self._run, fresh)
+        if fresh:
+            self._database.propose(self._run, fresh)
+        self.records += fresh
         return fresh
 
-    def _measure(self, pending: Sequence[Record]) -> None:
-        """Measure some candidates; the baselines come along the first time."""
-        known = self._measured_before(pending)
-        digests = tuple(known)
-        tasks = [Task(r.sketch, r.decisions, known=digests, problem=self._problem) for r in pending]
+    def _measure(self, pending: Sequence[Record], on: bool) -> None:
+        """Measure some candidates, and with `on` the rounds after them; the baselines come along
+        the first time."""
+        # grows while tasks wait: those that are handed out later know more
+        digests = set(self._twins)
         baselines, self._baselines = self._baselines, ()
+        asked: list[Record | Baseline] = []
+        tasks: list[Task] = []
+
+        def add(records: Sequence[Record]) -> None:
+            asked.extend(records)
+            tasks.extend(
+                Task(r.sketch, r.decisions, known=digests, problem=self._problem) for r in records
+            )
+
+        add(pending)
+        asked.extend(baselines)
         tasks += [replace(baseline.task, problem=self._problem) for baseline in baselines]
         by_hand: dict[str, Measurement] = {}
-        with closing(self._pool.run(tasks)) as replies:
-            for index, reply in replies:
-                measured = _measurement(reply)
+        with closing(self._pool.run(tasks)) as replies, _Ahead(self) as ahead:
+            for done, (index, reply) in enumerate(replies, 1):
+                measured = measurement(reply)
                 if measured.reason == "disk":
                     raise AtimError(f"{measured.message}: make room and run the same again")
-                if index >= len(pending):
-                    by_hand[baselines[index - len(pending)].name] = measured
-                    continue
-                record = _recorded(pending[index], measured, reply.wall_s)
-                if measured.status == "same":
-                    record = _reused(record, known[measured.digest])
-                self._finish(record, measured.trace)
-                self._display.trial(self.name, record)
+                what = asked[index]
+                if isinstance(what, Baseline):
+                    by_hand[what.name] = measured
+                else:
+                    self._take(what, measured, reply.wall_s)
+                    digests.update({measured.digest} & self._twins.keys())
+                if on:
+                    add(ahead.round(wait=done == len(tasks)))
         self._note_baseline({b.name: by_hand[b.name] for b in baselines})
-        if pending:
-            self._display.round_over(self.name, pending[0].round)
 
-    def _measured_before(self, pending: Sequence[Record]) -> dict[str, Record]:
-        """Records of earlier rounds whose result the same C text would have again, by digest.
+    def _take(self, record: Record, measured: Measurement, wall_s: float) -> None:
+        """Store what became of a trial, and show it."""
+        record = recorded(record, measured, wall_s)
+        if measured.status == "same":
+            record = reused(record, self.records[self._twins[measured.digest][0]])
+        self._finish(record, measured.trace)
+        self._display.trial(self.name, self.records[record.number])
+        if all(r.status != "pending" for r in self.records if r.round == record.round):
+            self._display.round_over(self.name, record.round)
+            self._give_up_if_hopeless()
 
-        Not those of the same round: which of two comes first depends on the number of workers.
-        """
-        now = pending[0].round if pending else 0
-        return {
-            r.digest: r
-            for r in reversed(self.records)
-            if r.digest and r.round < now and (r.status == "ok" or r.reason in REPEATABLE)
-        }
+    def _add_twin(self, record: Record) -> None:
+        """Remember a result that the same C text would have again."""
+        if record.digest and (record.status == "ok" or record.reason in REPEATABLE):
+            twins = self._twins.setdefault(record.digest, [])
+            if record.number not in twins:
+                bisect.insort(twins, record.number)
 
     def _note_baseline(self, measured: Mapping[str, Measurement]) -> None:
         """The fastest hand schedule is a fact of the run, not a trial."""
@@ -283,39 +324,48 @@ class Loop:
             self._database.note(self._run, self.facts)
 
     def _finish(self, record: Record, trace: str | None) -> None:
-        self._database.finish(self._run, record, trace)
+        """Store a result. Of trials with the same C text the first one counts as measured,
+        whichever was, so that records do not depend on the number of workers."""
         self.records[record.number] = record
+        self._add_twin(record)
+        twins = self._twins.get(record.digest, [])
+        for number in twins:
+            twin = self.records[number]
+            same_as = None if number == twins[0] else twins[0]
+            if twin.same_as != same_as:
+                self.records[number] = twin = replace(twin, same_as=same_as)
+                if number != record.number:
+                    self._database.finish(self._run, twin)
+        self._database.finish(self._run, self.records[record.number], trace)
 
 
-def _measurement(reply: Reply) -> Measurement:
-    if isinstance(reply.value, Measurement):
-        return reply.value
-    return Measurement("failed", reply.kind, str(reply.value))
+class _Ahead:
+    """Proposes rounds in a thread of its own while builders work; a context manager."""
 
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._thread = ThreadPoolExecutor(1)
+        self._proposed: Future[Proposed] | None = None
+        self._over = False
 
-def _recorded(record: Record, measured: Measurement, wall_s: float) -> Record:
-    parts = {f"{stage}_wall_s": seconds for stage, seconds in measured.parts.items()}
-    return replace(
-        record,
-        status=measured.status,
-        reason=measured.reason,
-        message=measured.message,
-        timing=measured.timing,
-        counters={**measured.counters, **parts},
-        wall_s=wall_s,
-        digest=measured.digest or record.digest,
-    )
+    def round(self, wait: bool) -> list[Record]:
+        """The records of another round if there is one already, or `wait` says to wait for it."""
+        loop = self._loop
+        if self._over:
+            return []
+        if self._proposed is None:
+            early = loop.early()
+            if early is None:
+                return []
+            self._proposed = self._thread.submit(loop.search.propose, *early)
+        if not (wait or self._proposed.done()):
+            return []
+        records = loop.store(self._proposed.result())
+        self._proposed, self._over = None, not records
+        return records
 
+    def __enter__(self) -> _Ahead:
+        return self
 
-def _reused(record: Record, source: Record) -> Record:
-    """A record with the result of another one of the same digest; wall times are its own."""
-    counters = {n: v for n, v in source.counters.items() if not n.endswith("_wall_s")}
-    return replace(
-        record,
-        status=source.status,
-        reason=source.reason,
-        message=source.message,
-        timing=source.timing,
-        counters={**counters, **record.counters},
-        same_as=source.number if source.same_as is None else source.same_as,
-    )
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown(cancel_futures=True)

@@ -78,6 +78,13 @@ class Pool:
         self._failed_starts = 0
         self._worked_at = time.monotonic()
 
+    def start(self) -> None:
+        """Let builders of this machine start, if they have not: the first tasks need not wait."""
+        if self._fleet is None:
+            for n, process in enumerate(self._slots):
+                if process is None:
+                    self._slots[n] = self._start()
+
     def pids(self) -> list[int]:
         """Of the builder processes on this machine."""
         return [p.pid for p in self._slots if p is not None and not p.dead]
@@ -85,20 +92,25 @@ class Pool:
     def run(
         self, tasks: Sequence[Any], *, time_limit_s: float | None = None
     ) -> Generator[tuple[int, Reply], None, None]:
-        """Yield (index, reply) for every task, as they end. AtimError when builders can't start."""
+        """Yield (index, reply) for every task, as they end. AtimError when builders can't start.
+
+        Tasks that are appended to `tasks` in the meantime are done as well.
+        """
         limit = time_limit_s or self._time_limit_s
-        waiting = deque(range(len(tasks)))
-        tries = [_Tries() for _ in tasks]
-        open_tasks = len(tasks)
+        waiting: deque[int] = deque()
+        tries: list[_Tries] = []
+        ended = 0
         self._worked_at = time.monotonic()
         try:
-            while open_tasks:
+            while ended < len(tasks):
+                waiting.extend(range(len(tries), len(tasks)))
+                tries += [_Tries() for _ in tasks[len(tries) :]]
                 self._hand_out(tasks, waiting, limit)
                 for index, reply in self._collect():
                     if tries[index].again(reply):
                         waiting.appendleft(index)
                         continue
-                    open_tasks -= 1
+                    ended += 1
                     yield index, _blamed(reply)
         finally:
             # Left early: what is still being worked on would answer into the next run.

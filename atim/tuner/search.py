@@ -1,7 +1,8 @@
 """The evolutionary search over decision vectors, one round at a time.
 
-A round is a pure function of what has been measured so far, the seed and the number of trials: an
-interrupted search continues as if it had not been, and the number of workers changes nothing. Two
+A round is a pure function of what has been measured so far, what is waiting to be, the seed and the
+number of trials: an interrupted search continues as if it had not been, and the number of workers
+changes nothing. Two
 ideas are ATiM's (ISCA 2025): during the first 40 % of the trials designs with and without a split
 reduction are drawn in equal numbers, and the share of random candidates falls from 0.5 to 0.05.
 Values come from the coarse grids at first; the last quarter refines the best few between them.
@@ -19,7 +20,17 @@ from numpy.typing import NDArray
 from atim.tuner.cost_model import CostModel, Samples
 from atim.tuner.proposals import Batch, Candidate, Matrix, Scores, Space, key, keys, without
 
-__all__ = ["Observation", "Options", "Proposer", "Search", "known", "samples_of"]
+__all__ = [
+    "Observation",
+    "Options",
+    "Proposed",
+    "Proposer",
+    "Search",
+    "early_end",
+    "known",
+    "propose_early",
+    "samples_of",
+]
 
 BALANCED_SHARE = 0.4  # of the trials, during which both kinds of designs get the same number
 MUTATED = 0.85  # of the children; the others are crossed
@@ -74,18 +85,48 @@ class Observation:
 
 
 class Proposer(Protocol):
-    """What the tuning loop needs of a search."""
+    """What the tuning loop needs of a search.
+
+    early: True when rounds can be proposed while some of what was proposed before is `waiting` to
+    be measured.
+    """
+
+    early: bool
 
     @property
     def space(self) -> Space: ...
     @property
     def options(self) -> Options: ...
     def total(self) -> int: ...
-    def propose(self, history: Sequence[Observation]) -> tuple[list[Candidate], str]: ...
+    def propose(
+        self, history: Sequence[Observation], waiting: Sequence[Candidate] = ()
+    ) -> tuple[list[Candidate], str]: ...
+
+
+Proposed = tuple[list[Candidate], str]
+"""A round; or none, and the reason why the search is over."""
+
+
+def early_end(count: int, last: int) -> int:
+    """Of `count` trials, the last `last` of them one round: those whose results must be known when
+    the next round is proposed early. The others are measured in the meantime."""
+    return count - last // 2
+
+
+def propose_early(search: Proposer, history: Sequence[Observation], last: int) -> Proposed:
+    """The next round as if it had been proposed early; from all results when that gives none."""
+    if search.early:
+        end = early_end(len(history), last)
+        early = search.propose(history[:end], [o.candidate for o in history[end:]])
+        if early[0]:
+            return early
+    return search.propose(history)
 
 
 class Search:
     """Proposes what to measure next, and says when to stop."""
+
+    early = True
 
     def __init__(self, space: Space, model: CostModel, options: Options) -> None:
         self.space = space
@@ -97,27 +138,32 @@ class Search:
         size = self.space.size
         return self.options.trials if size is None else min(size, self.options.trials)
 
-    def propose(self, history: Sequence[Observation]) -> tuple[list[Candidate], str]:
+    def propose(
+        self, history: Sequence[Observation], waiting: Sequence[Candidate] = ()
+    ) -> tuple[list[Candidate], str]:
         """The next round, or none and the reason why the search is over."""
-        done, options = len(history), self.options
+        done, options = len(history) + len(waiting), self.options
         if done >= options.trials:
             return [], "all trials done"
         if self._stale(history):
             return [], f"nothing better found in the last {options.patience_trials} trials"
         rng = np.random.default_rng([options.seed, done])
         self._learn(history)
-        measured = known(history)
+        measured = known(history) | _taken(waiting)
         pool, fresh = self._pools(rng, history, measured)
         wanted = min(options.round_size, options.trials - done)
         explored = int(np.floor(wanted * self.epsilon(done) + rng.random()))
         chosen: list[Candidate] = []
-        if self._fine(history):
+        if self._fine(history, done):
             refined = without(self._refined(rng, history), measured)
-            chosen = self._best(refined, (wanted - explored + 1) // 2, done, [], NEAR_FINE)
+            count = (wanted - explored + 1) // 2
+            chosen = self._best(refined, count, done, waiting, NEAR_FINE)
         pool = without(pool, _taken(chosen))
-        chosen += self._best(pool, wanted - explored - len(chosen), done, chosen)
+        others = [*waiting, *chosen]
+        chosen += self._best(pool, wanted - explored - len(chosen), done, others)
         chosen += self._any(rng, without(fresh, _taken(chosen)), wanted - len(chosen), done)
-        chosen += self._best(without(pool, _taken(chosen)), wanted - len(chosen), done, chosen)
+        others = [*waiting, *chosen]
+        chosen += self._best(without(pool, _taken(chosen)), wanted - len(chosen), done, others)
         return chosen, "" if chosen else "the space is exhausted"
 
     def epsilon(self, done: int) -> float:
@@ -130,12 +176,12 @@ class Search:
         early = self.options.balanced and done < BALANCED_SHARE * self.options.trials
         return early and len(self.space.groups) > 1
 
-    def _fine(self, history: Sequence[Observation]) -> bool:
+    def _fine(self, history: Sequence[Observation], done: int) -> bool:
         """True in the last phase, which begins early when the grid has nothing better to give."""
         options = self.options
         if not options.refine or self.space.everything is not None:
             return False
-        late = len(history) >= COARSE_SHARE * options.trials
+        late = done >= COARSE_SHARE * options.trials
         return late or _idle(history) > options.patience_trials // 2
 
     def _stale(self, history: Sequence[Observation]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 __all__ = ["REASONS", "REPEATABLE", "Measurement", "Task"]
@@ -32,14 +32,15 @@ class Task:
     """One candidate; with `whole`, all DPUs run and the complete outputs are compared.
 
     threads: that simulate, 0 for all cores of the machine. known: digests of kernels that were
-    measured already. problem: which program, where a builder works for several.
+    measured before the task is handed out. problem: which program, where a builder works for
+    several.
     """
 
     sketch: str
     decisions: Mapping[str, int]
     whole: bool = False
     threads: int = 1
-    known: tuple[str, ...] = ()
+    known: Collection[str] = ()
     problem: int = 0
 
 

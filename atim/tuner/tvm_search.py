@@ -57,6 +57,8 @@ _annotate, _unannotate, _get_loops, _get_sblock = (
 class TvmSearch:
     """Proposes what MetaSchedule's EvolutionarySearch does; see `search.Proposer`."""
 
+    early = False  # its rounds begin with all results of those before
+
     def __init__(self, space: Space, options: Options, features: int) -> None:
         self.space = space
         self.options = options
@@ -70,11 +72,14 @@ class TvmSearch:
         size = self.space.size
         return self.options.trials if size is None else min(size, self.options.trials)
 
-    def propose(self, history: Sequence[Observation]) -> tuple[list[Candidate], str]:
-        """The next round, or none and the reason why the search is over.
+    def propose(
+        self, history: Sequence[Observation], waiting: Sequence[Candidate] = ()
+    ) -> tuple[list[Candidate], str]:
+        """The next round, or none and the reason why the search is over; nothing may be waiting.
 
         RecordError when the history is not what this search would have proposed.
         """
+        assert not waiting
         if len(history) >= self.options.trials:
             return [], "all trials done"
         with _seeded(self.options.seed), _quiet():

@@ -82,6 +82,18 @@ def test_every_task_is_answered_by_index(pool):
     assert all(r.kind == "done" for r in got)
 
 
+def test_tasks_may_be_added_while_others_are_done(pool):
+    tasks = [("add", 0)]
+    found = {}
+    for index, reply in pool.run(tasks):
+        found[index] = reply.value
+        if len(tasks) < 6:
+            tasks += [("add", reply.value), ("add", 100)]
+    assert sorted(found) == list(range(7))
+    assert found[1] == 2
+    assert found[2] == found[4] == found[6] == 101
+
+
 def test_printing_does_not_disturb_the_replies(pool):
     assert replies(pool, [("print", 5)])[0].value == 5
 

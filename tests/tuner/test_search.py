@@ -21,6 +21,7 @@ from synthetic import (
 )
 
 from atim.tuner import proposals
+from atim.tuner.baselines import RandomSearch
 from atim.tuner.proposals import Space
 from atim.tuner.search import Observation, Options
 
@@ -81,6 +82,17 @@ def test_an_interrupted_search_continues_as_if_it_had_not_been(vast):
     half, _ = run(Options(trials=40), vast, stop_after=20)
     # A new process knows nothing but the history.
     assert search(Options(trials=40), vast).propose(half)[0] == [o.candidate for o in whole[20:25]]
+
+
+@pytest.mark.parametrize("kind", [search, lambda options, space: RandomSearch(space, options)])
+def test_what_is_waiting_counts_as_done_and_is_not_proposed_again(vast, kind):
+    finder = kind(Options(trials=40), vast)
+    first = finder.propose([])[0]
+    history = measure(finder.space, first[:3])
+    following = finder.propose(history, first[3:])[0]
+    assert len(following) == len(first) == 5
+    assert not set(following) & set(first)
+    assert finder.propose(history, [first[3]] * 37) == ([], "all trials done")
 
 
 def test_nothing_is_measured_twice_and_all_is_legal(vast):

@@ -144,7 +144,7 @@ def test_kernels_that_are_alike_are_measured_once(tmp_path):
     for record in reused:
         source = one.records[record.same_as]
         assert source.same_as is None
-        assert source.round < record.round
+        assert source.number < record.number
         assert (source.digest, source.timing) == (record.digest, record.timing)
     two = tune(tmp_path / "2", ToyJob(alike=True), trials=48, workers=2)
     assert what(two) == what(one)
