@@ -12,6 +12,7 @@ output tile keeps a pattern; a kernel that writes there raises MismatchError.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,11 @@ from numpy.typing import NDArray
 
 import upmem_sim
 from atim import hardware
-from atim.codegen import Tensor, Tile, TransferPlan
+from atim.codegen import Tile, TransferPlan
 from atim.errors import MismatchError, UsageError
 from atim.outcome import Outcome, Piece, Timing
-from atim.target import Target
+from atim.timing import best_groups, call_timing, host_times
 from atim.toolchain import Artifact
-from upmem_sim import TransferModel
 from upmem_sim.program import MRAM_BASE
 
 __all__ = ["Outcome", "Piece", "Timing", "dpu_classes", "host_times", "run", "trace"]
@@ -46,12 +46,16 @@ def run(
     resident: Collection[str] = (),
     max_cycles: int | None = None,
     threads: int = 2,
+    choose_groups: bool = False,
 ) -> Outcome:
     """Run on `arrays` (name -> array of the tensor's shape and dtype).
 
     `resident` names inputs that lie on the DPUs already: their transfer takes no time. `threads`
-    simulate and move tiles. UsageError for wrong arrays, MismatchError for stray writes,
-    upmem_sim.SimFault when the kernel breaks a rule of the machine or passes `max_cycles`.
+    simulate and move tiles. With `choose_groups` the time is that of the number of groups of ranks
+    with the least total, not of `plan.groups`; either way it is the counter rank_groups.
+
+    UsageError for wrong arrays, MismatchError for stray writes, upmem_sim.SimFault when the kernel
+    breaks a rule of the machine or passes `max_cycles`.
 
     A target on hardware runs there, on all its DPUs (see `atim.hardware`).
     """
@@ -83,12 +87,22 @@ def run(
             pointers = [tensors[name].ctypes.data for name in plan.finish_args]
             artifact.host().work(plan.finish, pointers, threads)
         outputs = {t.name: tensors[t.name] for t in plan.tensors if t.role == "output"}
-    h2d, d2h, host = host_times(plan, artifact.target, resident)
-    launch = _model(artifact.target).launch(plan.dpus)
-    timing = Timing(h2d, launch + slowest.seconds, d2h, host)
+    kernel = _of_all(cycles, groups) / (artifact.target.chip.clock_mhz * 1e6)
+    if choose_groups:
+        plan = replace(plan, groups=best_groups(plan, artifact.target, resident, kernel))
+    timing = call_timing(plan, artifact.target, resident, kernel)
     counters = _counters(slowest) | {"dpus_run": len(chosen), "classes": len(groups)}
+    counters["rank_groups"] = plan.groups
     counters["class_spread_cycles"] = _spread(cycles, groups)
     return Outcome(outputs, tuple(pieces), timing, counters)
+
+
+def _of_all(cycles: NDArray[np.int64], groups: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+    """Cycles of every DPU: those that did not run take as long as the slowest of their class."""
+    full = cycles.astype(np.float64)
+    for group in groups:
+        full[group] = np.where(cycles[group] < 0, cycles[group].max(), cycles[group])
+    return full
 
 
 def _spread(cycles: NDArray[np.int64], groups: Sequence[NDArray[np.int64]]) -> int:
@@ -127,40 +141,6 @@ def dpu_classes(plan: TransferPlan) -> list[NDArray[np.int64]]:
     _, first, inverse = np.unique(np.hstack(marks), axis=0, return_index=True, return_inverse=True)
     group_of = inverse.reshape(-1)
     return [np.flatnonzero(group_of == group) for group in np.argsort(first)]
-
-
-def host_times(
-    plan: TransferPlan, target: Target, resident: Collection[str] = ()
-) -> tuple[float, float, float]:
-    """Modelled seconds of (h2d, d2h, host work); nothing runs.
-
-    Every tile is one push or pull of equal slices. The grid index goes to the DPUs once, with the
-    program, and is not counted. The host works on each element of the intermediates once, with the
-    threads the schedule gave it.
-    """
-    model = _model(target)
-    inward = [t for t in plan.tiles if t.mode != "out" and t.tensor not in resident]
-    outward = [t for t in plan.tiles if t.mode != "in"]
-    h2d = sum(model.to_dpus(t.slice_bytes, plan.dpus) for t in inward)
-    d2h = sum(model.from_dpus(t.slice_bytes, plan.dpus) for t in outward)
-    by_name = {t.name: t for t in plan.tensors}
-    host = 0.0
-    for names in (
-        plan.prepare_args if plan.prepare else (),
-        plan.finish_args if plan.finish else (),
-    ):
-        partial = [by_name[n] for n in names if by_name[n].role == "intermediate"]
-        host += sum(_reduction(model, tensor, plan.host_threads) for tensor in partial)
-    return h2d, d2h, host
-
-
-def _reduction(model: TransferModel, tensor: Tensor, threads: int) -> float:
-    elements = int(np.prod(tensor.shape, dtype=np.int64))
-    return model.host_reduce(elements, np.dtype(tensor.dtype).itemsize, threads)
-
-
-def _model(target: Target) -> TransferModel:
-    return TransferModel.preset(target.transfer)
 
 
 def _host_tensors(plan: TransferPlan, arrays: Mapping[str, Array]) -> dict[str, Array]:

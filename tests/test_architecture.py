@@ -28,6 +28,7 @@ LEVELS = {
     "atim.codegen": 4,
     "atim.outcome": 2,
     "atim.toolchain": 5,
+    "atim.timing": 5,
     "atim.export": 5,
     "atim.hardware": 6,
     "atim.runtime": 7,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from atim.codegen import Sources, Tensor, Tile, TransferPlan
+from atim.codegen.driver_groups import GROUPED, LAUNCH_GROUP, WHOLE
 from atim.codegen.driver_text import (
     DRIVER,
     FREE,
@@ -75,7 +76,9 @@ class _Driver:
         self.resident = resident
         own = f"{GRID} {INIT} {FREE} status before spent load loaded"
         own += " ".join(f"{phase}_begin {phase}_tensors " for phase in (" prepare", "finish"))
-        fixed = _words(DRIVER, SEND, RECEIVE, LAUNCH, own)
+        self.groups = sources.plan.groups
+        self.parts = GROUPED if self.groups > 1 else WHOLE
+        fixed = _words(DRIVER, SEND, RECEIVE, LAUNCH, LAUNCH_GROUP, *GROUPED.values(), own)
         self.name = Names(_words(sources.host_c) | fixed).new(name)
         tensors = self.plan.tensors
         self.arguments = [t for t in tensors if t.role == "input"]
@@ -91,11 +94,12 @@ class _Driver:
 
     def pieces(self) -> Iterable[str]:
         """The text after the parts of host_c.py, in order."""
-        yield DRIVER.format(name=self.name, dpus=self.plan.dpus)
+        count = f", NR_GROUPS = {self.groups}" if self.groups > 1 else ""
+        yield DRIVER.format(name=self.name, dpus=self.plan.dpus, nr_groups=count, **self.parts)
         if self._tiles("in", "inout"):
-            yield SEND
-        yield RECEIVE
-        yield LAUNCH
+            yield SEND.format(**self.parts)
+        yield RECEIVE.format(**self.parts)
+        yield LAUNCH_GROUP if self.groups > 1 else LAUNCH
         yield self._state()
         if self.plan.grid_symbol is not None:
             yield GRID.format(symbol=self.plan.grid_symbol)
@@ -164,7 +168,8 @@ class _Driver:
         return "\n".join([*lines, ""])
 
     def _init(self) -> str:
-        lines = [
+        lines = ["    status = status == DONE ? plan_groups() : status;"] if self.groups > 1 else []
+        lines += [
             "    for (size_t i = 0; status == DONE && i < sizeof routes / sizeof routes[0]; i++) {",
             "        status = plan_route(routes[i]);",
             "    }",
@@ -201,7 +206,7 @@ class _Driver:
         lines += ["    memset(&times, 0, sizeof times);"]
         for tile in self._tiles("in", "inout"):
             if tile.tensor in self.resident:
-                lines += self._step(f"send(&route_{tile.symbol}, {self.text[tile.tensor]})")
+                lines += self._every([self._send(tile)])
                 lines.append(f"    drop_slices(&route_{tile.symbol});")
         lines += [f"    kept_{self.text[n]} = {self.text[n]};" for n in self.kept]
         lines += [
@@ -215,6 +220,20 @@ class _Driver:
         ]
         return "\n".join(lines)
 
+    def _group(self) -> str:
+        return ", &groups[g]" if self.groups > 1 else ""
+
+    def _send(self, tile: Tile) -> str:
+        return f"send(&route_{tile.symbol}, {self.text[tile.tensor]}{self._group()})"
+
+    def _every(self, calls: Sequence[str]) -> list[str]:
+        """The calls in order, for each group of ranks if there are several."""
+        lines = [line for call in calls for line in self._step(call)]
+        if self.groups == 1:
+            return lines
+        head = "    for (uint32_t g = 0; g < nr_groups; g++) {"
+        return [head, *(f"    {line}" for line in lines), "    }"]
+
     def _step(self, call: str) -> list[str]:
         return [f"    if ((status = {call}) != DONE) {{", "        return status;", "    }"]
 
@@ -224,12 +243,17 @@ class _Driver:
         lines += ["    const double load = times.load;"]
         lines += ["    memset(&times, 0, sizeof times);", "    times.load = load;"]
         lines += self._work("prepare", self.plan.prepare, self.plan.prepare_args)
-        for tile in self._tiles("in", "inout"):
-            if tile.tensor not in self.resident:
-                lines += self._step(f"send(&route_{tile.symbol}, {self.text[tile.tensor]})")
-        lines += self._step("launch()")
-        for tile in self._tiles("out", "inout"):
-            lines += self._step(f"receive(&route_{tile.symbol}, {self.text[tile.tensor]})")
+        inward = [t for t in self._tiles("in", "inout") if t.tensor not in self.resident]
+        sent = [self._send(tile) for tile in inward]
+        received = [
+            f"receive(&route_{t.symbol}, {self.text[t.tensor]}{self._group()})"
+            for t in self._tiles("out", "inout")
+        ]
+        if self.groups > 1:
+            lines += self._every([*sent, "launch(&groups[g])"])
+            lines += self._every(["wait_for(&groups[g])", *received])
+        else:
+            lines += self._every([*sent, "launch()", *received])
         lines += self._work("finish", self.plan.finish, self.plan.finish_args)
         return "\n".join([*lines, "    return DONE;", "}", ""])
 

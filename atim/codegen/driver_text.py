@@ -1,7 +1,7 @@
 """The C text of driver_c.py: templates of host.c's driver and of its header.
 
 Identifiers of these texts are kept clear of the program's own by driver_c.py. Doubled braces are
-those of `str.format`; SEND, RECEIVE and LAUNCH are printed as they are.
+those of `str.format`. driver_groups.py has what differs when DPUs work in groups of ranks.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ DRIVER = """\
 #include "{name}.h"
 
 enum {{ DONE, REFUSED, NO_MEMORY, NOT_LOADED }};
-enum {{ NR_DPUS = {dpus} }};
+enum {{ NR_DPUS = {dpus}{nr_groups} }};
 
 typedef void pack_fn(const void *tensor, void *slices, const uint32_t *dpus, uint32_t count,
                      uint32_t threads);
@@ -117,8 +117,8 @@ static double now(void) {{
 /* Seconds as the DPUs count them. */
 static double dpu_now(void) {{
 #ifdef DPU_SIM
-    struct dpu_sim_time_t time;
-    return dpu_sim_time(dpus, &time) == DPU_OK ? time.elapsed : 0;
+    double seconds;
+    return dpu_sim_now(dpus, &seconds) == DPU_OK ? seconds : 0;
 #else
     return now();
 #endif
@@ -192,50 +192,51 @@ static void drop_slices(struct route *route) {{
     route->slices = NULL;
 }}
 
-/* One equal slice between the host and each DPU. */
-static int transfer(struct route *route, dpu_xfer_t way, char *tensor, double *seconds) {{
+{groups}/* One equal slice between the host and each DPU{of_group}. */
+static int transfer(struct route *route, dpu_xfer_t way, char *tensor,
+                    double *seconds{parameter}) {{
     const double begin = dpu_now();
     const size_t bytes = (size_t)route->tile->slice_bytes;
-    struct dpu_set_t dpu;
+    struct dpu_set_t {declared}dpu;
     uint32_t i;
-    DPU_FOREACH(dpus, dpu, i) {{
-        const int64_t offset = route->offset[i];
+    DPU_FOREACH({set}, dpu, i) {{
+        const int64_t offset = route->offset[{first}i];
         char *at = offset < 0 ? route->slices + (size_t)(-1 - offset) * bytes : tensor + offset;
         DPU_CHECK(dpu_prepare_xfer(dpu, at), return REFUSED);
     }}
-    DPU_CHECK(dpu_push_xfer(dpus, way, route->symbol, 0, bytes, DPU_XFER_DEFAULT), return REFUSED);
+    DPU_CHECK(dpu_push_xfer({set}, way, route->symbol, 0, bytes, DPU_XFER_DEFAULT), return REFUSED);
     *seconds += dpu_now() - begin;
     return DONE;
 }}
 """
 
 SEND = """\
-static int send(struct route *route, const void *tensor) {
+static int send(struct route *route, const void *tensor{parameter}) {{
     const double begin = now();
-    if (hold_slices(route) != DONE) {
+    if (hold_slices(route) != DONE) {{
         return NO_MEMORY;
-    }
-    if (route->images > 0) {
-        route->pack(tensor, route->slices, route->imaged, route->images, nr_threads);
-    }
+    }}
+{images}    if ({count} > 0) {{
+        route->pack(tensor, {slices}, {imaged}, {count}, nr_threads);
+    }}
     times.pack += now() - begin;
-    return transfer(route, DPU_XFER_TO_DPU, (char *)(uintptr_t)tensor, &times.to_dpus);
-}
+    return transfer(route, DPU_XFER_TO_DPU, (char *)(uintptr_t)tensor, &times.to_dpus{argument});
+}}
 """
 
 RECEIVE = """\
-static int receive(struct route *route, void *tensor) {
-    if (hold_slices(route) != DONE) {
+static int receive(struct route *route, void *tensor{parameter}) {{
+    if (hold_slices(route) != DONE) {{
         return NO_MEMORY;
-    }
-    const int status = transfer(route, DPU_XFER_FROM_DPU, tensor, &times.from_dpus);
+    }}
+    const int status = transfer(route, DPU_XFER_FROM_DPU, tensor, &times.from_dpus{argument});
     const double begin = now();
-    if (status == DONE && route->images > 0) {
-        route->unpack(tensor, route->slices, route->imaged, route->images, nr_threads);
-    }
+{images}    if (status == DONE && {count} > 0) {{
+        route->unpack(tensor, {slices}, {imaged}, {count}, nr_threads);
+    }}
     times.unpack += now() - begin;
     return status;
-}
+}}
 """
 
 LAUNCH = """\

@@ -87,7 +87,8 @@ class TransferPlan:
     kernel does not look at it. `prepare` and `finish` name the host functions that run before the
     transfers and after them, None if there is nothing to do; their tensors are `prepare_args` and
     `finish_args` (see `Sources` for the C signatures). `host_threads` is the extent of the
-    schedule's parallel host loops: as many threads can share them.
+    schedule's parallel host loops: as many threads can share them. `groups` is the number of groups
+    of ranks that work one after the other, each computing while the next is fed; 1: all as one.
     """
 
     grid: tuple[int, ...]
@@ -99,6 +100,7 @@ class TransferPlan:
     finish: str | None = None
     finish_args: tuple[str, ...] = ()
     host_threads: int = 1
+    groups: int = 1
 
     @property
     def dpus(self) -> int:

@@ -106,6 +106,11 @@ class Record:
         """Seconds to be minimised; infinite for what failed or is pending."""
         return sum(self.timing) if self.timing is not None else float("inf")
 
+    @property
+    def rank_groups(self) -> int:
+        """How many groups of ranks work one after the other: chosen when it was measured."""
+        return int(self.counters.get("rank_groups", 1))
+
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:

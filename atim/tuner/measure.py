@@ -197,6 +197,7 @@ def _build_and_run(
             resident=sketch.resident,
             max_cycles=_cycle_limit(sketch, task.decisions),
             threads=task.threads or os.cpu_count() or 1,
+            choose_groups=True,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,8 @@ class Best:
 
     def sources(self) -> Sources:
         """kernel_c, host_c and the transfer plan; no compiler runs."""
-        return pipeline.compile(self.sketch, self.record.decisions, self.sketch.target)
+        sources = pipeline.compile(self.sketch, self.record.decisions, self.sketch.target)
+        return replace(sources, plan=replace(sources.plan, groups=self.record.rank_groups))
 
     def build(self) -> Built:
         """Compile it, for use on arrays."""
@@ -146,6 +147,7 @@ class Run:
             "timing_s": None if timing is None else dict(zip(PHASES, timing, strict=True)),
             "sketch": None if winner is None else winner.sketch,
             "decisions": None if winner is None else dict(winner.decisions),
+            "rank_groups": None if winner is None else winner.rank_groups,
         }
 
     def report(self) -> str:
@@ -160,6 +162,8 @@ class Run:
                 ratio = sum(baseline["timing"]) / self.winner.objective_s
                 lines.append(f"best is {ratio:.2f}x as fast as {baseline['name']}")
             chosen = ", ".join(f"{name} {value}" for name, value in self.winner.decisions.items())
+            if self.winner.rank_groups > 1:
+                chosen += f"; {self.winner.rank_groups} groups of ranks, one after the other"
             lines.append(f"schedule: {self.winner.sketch}: {chosen}")
         failures = Counter(r.reason for r in self.records if r.status == "failed")
         valid = len(self.records) - sum(failures.values())

@@ -124,6 +124,13 @@ dpu_error_t dpu_sim_time(dpu_set_t set, struct dpu_sim_time_t* out) {
   });
 }
 
+dpu_error_t dpu_sim_now(dpu_set_t set, double* seconds) {
+  return guarded([&] {
+    *seconds = thread_time(owner_of(set));
+    return DPU_OK;
+  });
+}
+
 dpu_error_t dpu_sim_time_reset(dpu_set_t set) {
   return guarded([&] {
     Allocation& owner = owner_of(set);

@@ -51,6 +51,9 @@ struct dpu_sim_run_t {
 /* Time of the allocation that the set belongs to; `elapsed` is that of the set's ranks. Waits for
  * what is under way. */
 dpu_error_t dpu_sim_time(struct dpu_set_t set, struct dpu_sim_time_t *out);
+/* When the calling thread makes its next call on the set's allocation: `elapsed` without waiting for
+ * asynchronous calls. */
+dpu_error_t dpu_sim_now(struct dpu_set_t set, double *seconds);
 /* Starts the sums and the clocks of the set's allocation again at 0. */
 dpu_error_t dpu_sim_time_reset(struct dpu_set_t set);
 /* Cycles of the last launch: of the slowest DPU in the set. */
