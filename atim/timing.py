@@ -26,7 +26,15 @@ from atim.target import Target
 from upmem_sim import TransferModel
 from upmem_sim.params import SystemParams
 
-__all__ = ["best_groups", "call_timing", "group_bounds", "host_times", "model_of"]
+__all__ = [
+    "best_groups",
+    "call_timing",
+    "group_bounds",
+    "host_times",
+    "model_of",
+    "pull_seconds",
+    "push_seconds",
+]
 
 Seconds = NDArray[np.float64]
 
@@ -102,9 +110,14 @@ def push_seconds(model: TransferModel, tile: Tile, dpus: int) -> float:
     return model.to_dpus(tile.slice_bytes, dpus)
 
 
+def pull_seconds(model: TransferModel, tile: Tile, dpus: int) -> float:
+    """One tile from as many DPUs."""
+    return model.from_dpus(tile.slice_bytes, dpus)
+
+
 def _outward(model: TransferModel, plan: TransferPlan, dpus: int) -> float:
     tiles = [t for t in plan.tiles if t.mode != "in"]
-    return sum((model.from_dpus(t.slice_bytes, dpus) for t in tiles), 0.0)
+    return sum((pull_seconds(model, t, dpus) for t in tiles), 0.0)
 
 
 def host_work(plan: TransferPlan, model: TransferModel) -> float:

@@ -33,6 +33,7 @@ LEVELS = {
     "atim.hardware": 6,
     "atim.runtime": 7,
     "atim.pipeline": 7,
+    "atim.chain": 8,
     "atim.tuner": 8,
     "atim.offload": 9,
     "atim.report": 9,

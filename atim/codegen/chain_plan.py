@@ -1,0 +1,200 @@
+"""Which values of a chain of stages stay in MRAM, and what each stage transfers.
+
+In: stages in order with the names of the values between them. Out: a `Move` for each stage of the
+DPUs. A tile is read where it lies already if both stages put the same box of the value at the same
+place of every DPU. What a kernel wrote must besides have no padding on any DPU: kernels
+may leave padding in any state, and readers take it as zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from atim.codegen import Sources, Tensor, Tile, TransferPlan
+from atim.codegen.chain_kernel import StageKernel, stage_unit
+from atim.codegen.host_stage import HostStage
+from atim.errors import UsageError
+
+__all__ = ["Move", "Step", "check_steps", "plan_moves"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One stage. `values`: tensor of the stage -> value of the chain, where the names differ."""
+
+    name: str
+    work: Sources | HostStage
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.work.plan.tensors if isinstance(self.work, Sources) else self.work.tensors
+
+    def value(self, tensor: str) -> str:
+        return self.values.get(tensor, tensor)
+
+    def reads(self) -> list[str]:
+        """Values that it needs, in order."""
+        return [self.value(t.name) for t in self.tensors if t.role == "input"]
+
+    def writes(self) -> list[str]:
+        """Values that it makes, in order."""
+        return [self.value(t.name) for t in self.tensors if t.role == "output"]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a stage of the DPUs transfers: `pushed` before and `pulled` after it, at each call;
+    `loaded` once, for their values are resident. Other tiles it reads lie where `kernel.symbols`
+    says."""
+
+    kernel: StageKernel
+    loaded: tuple[Tile, ...]
+    pushed: tuple[Tile, ...]
+    pulled: tuple[Tile, ...]
+
+
+def check_steps(
+    steps: Sequence[Step], outputs: Sequence[str], resident: Sequence[str]
+) -> tuple[str, ...]:
+    """The chain's inputs, in order of first use. UsageError for names and shapes that don't fit."""
+    if not any(isinstance(s.work, Sources) for s in steps):
+        raise UsageError("chain: no stage runs on DPUs")
+    _check_shapes(steps)
+    made = [value for step in steps for value in step.writes()]
+    inputs: list[str] = []
+    known: set[str] = set()
+    for step in steps:
+        for value in step.reads():
+            if value in made and value not in known:
+                raise UsageError(f"stage {step.name} reads {value} before it is made")
+            if value not in made and value not in inputs:
+                inputs.append(value)
+        known.update(step.writes())
+    for value in made:
+        if made.count(value) > 1:
+            raise UsageError(f"chain: two stages make {value}")
+    for what, names, there in (("output", outputs, made), ("resident", resident, inputs)):
+        for name in names:
+            if name not in there:
+                raise UsageError(f"chain: {what} {name!r} unknown, known: {', '.join(there)}")
+    return tuple(inputs)
+
+
+def _check_shapes(steps: Sequence[Step]) -> None:
+    seen: dict[str, str] = {}
+    for step in steps:
+        for tensor in step.tensors:
+            if tensor.role == "intermediate":
+                continue
+            value, kind = step.value(tensor.name), f"{tensor.dtype}{list(tensor.shape)}"
+            if seen.setdefault(value, kind) != kind:
+                raise UsageError(f"stage {step.name}: {value} is {seen[value]}, not {kind}")
+
+
+Layout = tuple[object, ...]
+
+
+def _layout(plan: TransferPlan, tile: Tile) -> Layout:
+    """Tiles that agree in this put the same elements at the same places of the same DPUs."""
+    start, _ = plan.boxes(tile)
+    return (plan.dpus, tile.dtype, tile.host_shape, tile.extent, tile.padded, start.tobytes())
+
+
+def _is_full(plan: TransferPlan, tile: Tile) -> bool:
+    """No DPU's tile has padding."""
+    _, extent = plan.boxes(tile)
+    return bool(np.all(extent == np.array(tile.padded)))
+
+
+def _role(plan: TransferPlan, tile: Tile) -> str:
+    return next(t.role for t in plan.tensors if t.name == tile.tensor)
+
+
+def plan_moves(
+    steps: Sequence[Step], outputs: Sequence[str], resident: Sequence[str]
+) -> tuple[Move | None, ...]:
+    """What each stage transfers; None for stages of the host."""
+    planner = _Planner(steps, resident)
+    for number, step in enumerate(steps):
+        planner.add(number, step)
+    for value in outputs:
+        planner.fetch(value)
+    return tuple(
+        None if move is None else replace(move, pulled=tuple(planner.pulled[number]))
+        for number, move in enumerate(planner.moves)
+    )
+
+
+class _Planner:
+    """Where values are while the stages run: on the host, and in which variables of the DPUs."""
+
+    def __init__(self, steps: Sequence[Step], resident: Sequence[str]) -> None:
+        made = {value for step in steps for value in step.writes()}
+        self.resident = resident
+        self.on_host = {value for step in steps for value in step.reads()} - made
+        self.homes: dict[tuple[str, Layout], str] = {}
+        self.makers: dict[str, tuple[int, Tile]] = {}
+        self.pulled: dict[int, list[Tile]] = {}
+        self.moves: list[Move | None] = []
+
+    def fetch(self, value: str) -> None:
+        """The host needs it: pulled after the stage that made it."""
+        if value not in self.on_host:
+            stage, tile = self.makers[value]
+            self.pulled[stage].append(tile)
+            self.on_host.add(value)
+
+    def add(self, number: int, step: Step) -> None:
+        """The next stage."""
+        if isinstance(step.work, HostStage):
+            for value in step.reads():
+                self.fetch(value)
+            self.on_host.update(step.writes())
+            self.moves.append(None)
+            return
+        plan = step.work.plan
+        by_host = {*plan.prepare_args, *plan.finish_args}
+        for tensor in plan.tensors:
+            if tensor.role == "input" and tensor.name in by_host:
+                self.fetch(step.value(tensor.name))
+        found, brought = self._inward(step, plan)
+        kernel = stage_unit(step.work, number, found)
+        self._keep(number, step, plan, kernel)
+        stay = tuple(t for t in brought if step.value(t.tensor) in self.resident)
+        pushed = tuple(t for t in brought if t not in stay)
+        self.moves.append(Move(kernel, stay, pushed, ()))
+
+    def _inward(self, step: Step, plan: TransferPlan) -> tuple[dict[str, str], list[Tile]]:
+        """(tile -> variable that holds it already, tiles that the host brings)."""
+        found: dict[str, str] = {}
+        brought = []
+        for tile in (t for t in plan.tiles if t.mode != "out"):
+            key = (step.value(tile.tensor), _layout(plan, tile))
+            if tile.mode == "in" and key in self.homes:
+                found[tile.symbol] = self.homes[key]
+                continue
+            if _role(plan, tile) == "input":
+                self.fetch(step.value(tile.tensor))
+            brought.append(tile)
+        return found, brought
+
+    def _keep(self, number: int, step: Step, plan: TransferPlan, kernel: StageKernel) -> None:
+        """Note what lies where after the stage; what the host finishes is pulled."""
+        by_host = {*plan.prepare_args, *plan.finish_args}
+        self.pulled[number] = []
+        for tile in plan.tiles:
+            value, role = step.value(tile.tensor), _role(plan, tile)
+            key = (value, _layout(plan, tile))
+            if tile.mode == "in" and role == "input":
+                self.homes.setdefault(key, kernel.symbols[tile.symbol])
+            elif tile.mode == "out" and role == "output" and tile.tensor not in by_host:
+                self.makers[value] = (number, tile)
+                if _is_full(plan, tile):
+                    self.homes[key] = kernel.symbols[tile.symbol]
+            elif tile.mode != "in":
+                self.pulled[number].append(tile)
+        self.on_host.update(value for value in step.writes() if value not in self.makers)
