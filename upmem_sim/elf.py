@@ -261,4 +261,12 @@ def read_elf(source: bytes | str | Path) -> Program:
     try:
         return _guarded(_parse, image)
     except ElfError as error:
-        raise ElfError(f"{source}: {error}") from None
+        hint = _hint(Path(source)) if image[:4] != b"\x7fELF" else ""
+        raise ElfError(f"{source}: {error}{hint}") from None
+
+
+def _hint(path: Path) -> str:
+    """What to do with a file that comes before a program."""
+    if path.suffix not in (".c", ".o", ".s", ".S"):
+        return ""
+    return f"; make a program of it first: upmem-sim cc {path} -o {path.stem}"

@@ -144,7 +144,7 @@ def _deadlock(p: Place) -> str:
         place = f" ({file}:{line})" if file is not None else ""
         doing = "spins" if state["running"] else "sleeps"
         waits.append(f"tasklet {t} {doing}{p.function(pc)} at pc {pc}{place}")
-    return "nobody is left to wake " + ", ".join(waits)
+    return "nobody is left to wake them: " + "; ".join(waits)
 
 
 def _cycle_limit(p: Place) -> str:

@@ -394,6 +394,6 @@ def _range_message(insn: Insn, slot: _Slot, value: object) -> str:
     what = ("immediate", "offset", "target", "target")[slot.place]
     if fmt in ("shift", "shadd", "step", "dma") and slot.place in (_IMM, _OFF):
         what = "length field" if fmt == "dma" else "shift"
-    mram = isinstance(value, int) and what == "offset" and value >> 26 == MRAM_BASE >> 26
-    limit = f"limit {slot.low} to {slot.high} ({slot.bits} bits)"
-    return f"{insn.op}: {what} {value}, {limit}{', an MRAM address used as WRAM' * mram}"
+    if isinstance(value, int) and what == "offset" and value >> 26 == MRAM_BASE >> 26:
+        return f"{insn.op} at {value:#x}: an MRAM address used as WRAM, use an __mram_ptr pointer"
+    return f"{insn.op}: {what} {value}, limit {slot.low} to {slot.high} ({slot.bits} bits)"

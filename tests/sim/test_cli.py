@@ -125,6 +125,8 @@ def test_bad_options(arguments: str, message: str) -> None:
         (["run", "missing"], "cannot read missing: No such file or directory"),
         (["run", __file__], "not an ELF file"),
         (["disasm", __file__], "not an ELF file"),
+        (["run", "SOURCE"], "not an ELF file; make a program of it first: upmem-sim cc "),
+        (["profile", "SOURCE"], "x.c -o x"),
         (["run", "LOOP", "--dpus", "5000"], "dpus: 5000, limit 1 to 2560"),
         (["run", "LOOP", "--dpus", "-1"], "dpus: -1, limit 1 to 2560"),
         (["run", "LOOP", "--dpus", "x"], "'x' is not a valid integer"),
@@ -134,7 +136,10 @@ def test_bad_options(arguments: str, message: str) -> None:
     ],
 )
 def test_mistakes_are_one_line(cli: Cli, loop: Path, arguments: list[str], message: str) -> None:
-    status, out, err = cli(*[loop if a == "LOOP" else a for a in arguments])
+    source = loop.with_name("x.c")
+    source.write_text("int main(void) { return 0; }")
+    files = {"LOOP": loop, "SOURCE": source}
+    status, out, err = cli(*[files.get(a, a) for a in arguments])
     assert status != 0
     assert out == ""
     assert err.startswith("upmem-sim: ")

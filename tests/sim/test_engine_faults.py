@@ -97,7 +97,7 @@ def test_deadlock_names_who_waits_where() -> None:
     fault = fault_of(program(booted(body, 3), tasklets=3))
     assert (fault.kind, fault.tasklet) == ("deadlock", 0)
     assert fault.message == (
-        "nobody is left to wake tasklet 0 sleeps at pc 4 (test.s:5), "
+        "nobody is left to wake them: tasklet 0 sleeps at pc 4 (test.s:5); "
         "tasklet 1 sleeps at pc 4 (test.s:5)"
     )
 
@@ -111,7 +111,7 @@ def test_tasklets_that_all_spin_are_a_deadlock() -> None:
     """
     fault = fault_of(program(booted(body, 3), tasklets=3))
     assert fault.kind == "deadlock"
-    assert "tasklet 0 spins at pc 4 (test.s:5), tasklet 1 spins at pc 2" in fault.message
+    assert "tasklet 0 spins at pc 4 (test.s:5); tasklet 1 spins at pc 2" in fault.message
 
 
 def test_a_lock_that_is_released_is_no_deadlock() -> None:

@@ -94,6 +94,19 @@ def test_it_is_told(body: str, opt: str) -> None:
         assert any(word in str(caught.value) for word in ("MRAM", "address space"))
 
 
+def test_a_variable_must_be_in_mram_by_its_type() -> None:
+    with pytest.raises(CompileError, match=r"pointer kept .* go behind the \*"):
+        compile_c("#include <mram.h>\n__mram_noinit int *kept[4]; int main(void) { return 0; }")
+
+
+def test_what_no_memory_holds_is_told_with_its_size() -> None:
+    text = "#include <mram.h>\n__mram_noinit char big[70000000]; int main(void) { return 0; }"
+    with pytest.raises(CompileError, match="big: 70000000 bytes of MRAM, limit 67108864"):
+        compile_c(text)
+    with pytest.raises(LinkError, match=r"WRAM: 7000.* bytes needed, limit 65536"):
+        compile_c("char big[70000000]; int main(void) { return big[9]; }")
+
+
 RIGHT = {
     "direct": "return a[3];",
     "pointer": "__mram_ptr int *p = a + 2; return p[1];",

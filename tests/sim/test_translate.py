@@ -219,8 +219,30 @@ def dpu_text(rv32: str) -> list[str]:
          ["add r1, r1, -1", "addc r0, r0, -1", "jump r23"]),
         ("xor a0, a0, a2\nxor a1, a1, a3\nor a0, a0, a1\nbnez a0, .L1\ncall g\n.L1:\n"
          "li a0, 0\nli a1, 0\nret",
-         ["sub zero, r1, r3", "subc zero, r0, r2, xnz, .L1", "call r23, g", "move r1, 0",
-          "move r0, 0", "jump r23"]),
+         ["sub zero, r1, r3", "subc zero, r0, r2, xnz, .L1", "call r23, g", "move.u d0, 0",
+          "jump r23"]),
+        ("#APP\ncompare64.lts a0, a0, a1, a2, a3\n#NO_APP\nret",
+         ["sub zero, r1, r3", "subc r1, r0, r2, lts", "jump r23"]),
+        ("#APP\ncompare64.xgtu a0, a0, zero, 7, 0\n#NO_APP\nbeqz a0, .L1\ncall g\n.L1:\n"
+         "li a0, 0\nret",
+         ["sub zero, r1, 7", "subc zero, zero, 0, xleu, .L1", "call r23, g", "move r1, 0",
+          "jump r23"]),
+        ("#APP\ncompare64.ltu a0, zero, a1, 7, 0\n#NO_APP\nret",
+         ["move r1, 7", "sub zero, zero, r1", "subc r1, r0, 0, ltu", "jump r23"]),
+        # pairs
+        ("mv a0, a2\nmv a1, a3\nret", ["movd d0, d2", "jump r23"]),
+        ("mv a0, a3\nmv a1, a2\nret", ["swapd d0, d2", "jump r23"]),
+        ("li a0, -9\nli a1, -1\nret", ["move.s d0, -9", "jump r23"]),
+        ("mv a0, a2\nli a1, 0\nret", ["move.u d0, r3", "jump r23"]),
+        ("lh a0, 0(a0)\nsrai a1, a0, 31\nret", ["lhs.s d0, r1, 0", "jump r23"]),
+        ("lhu a0, 0(a0)\nli a1, 0\nret", ["lhu.u d0, r1, 0", "jump r23"]),
+        ("lw a4, 0(a4)\nsrai a6, a4, 31\nadd a0, a0, a4\nsltu a4, a0, a4\nadd a1, a1, a6\n"
+         "add a1, a1, a4\nret",
+         ["lw.s d2, r5, 0", "add r1, r1, r3", "addc r0, r0, r2", "jump r23"]),
+        ("mv a2, a0\nlbu a0, 0(a4)\nadd a0, a0, a2\nsltu a3, a0, a2\nadd a1, a1, a3\nret",
+         ["lbu r2, r5, 0", "add r1, r2, r1", "addc r0, r0, 0", "jump r23"]),
+        ("snez a2, a0\nadd a1, a1, a2\nneg a1, a1\nneg a0, a0\nret",
+         ["sub r1, 0, r1", "subc r0, 0, r0", "jump r23"]),
         # jumps
         ("addi a0, a0, -1\nbnez a0, .L1\ncall g\n.L1:\nret",
          ["add r1, r1, -1, nz, .L1", "call r23, g", "jump r23"]),
@@ -234,6 +256,21 @@ def dpu_text(rv32: str) -> list[str]:
 )  # fmt: skip
 def test_instructions_become_their_shortest_form(rv32: str, expected: list[str]) -> None:
     assert dpu_text(rv32) == expected
+
+
+@pytest.mark.parametrize(
+    ("rv32", "kept"),
+    [
+        ("mv a0, a3\nmv a1, a0\nret", "move r0, r2"),  # the second reads the first
+        ("li a0, 9\nli a1, -1\nret", "move r0, -1"),  # no extended number
+        ("lw a0, 0(a0)\nsw a1, 0(a4)\nsrai a1, a0, 31\nret", "lw r1, r1, 0"),  # a store between
+        # the comparison's result is read again
+        ("#APP\ncompare64.lts a0, a0, a1, a2, a3\n#NO_APP\nbeqz a0, .L1\ncall g\n.L1:\nret",
+         "subc r1, r0, r2, lts"),
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_a_pair_or_a_jump_stays(rv32: str, kept: str) -> None:
+    assert kept in dpu_text(rv32)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +306,7 @@ def test_a_counting_loop_that_only_reads_runs_a_pointer() -> None:
     "rv32",
     ["mul a0, a0, a1", "add a0, a0, s8", "lw a0, foo", "csrr a0, cycle", "add a0",
      "addi a0, a0, %x(y)", "#APP\nmove a0, r5\n#NO_APP",
-     "#APP\nfrobnicate a0\n#NO_APP", "#APP\njump .+9\n#NO_APP"],
+     "#APP\nfrobnicate a0\n#NO_APP", "#APP\ncompare64.lts a0\n#NO_APP", "#APP\njump .+9\n#NO_APP"],
 )  # fmt: skip
 def test_what_cannot_be_translated_is_an_error(rv32: str) -> None:
     with pytest.raises(CompileError):

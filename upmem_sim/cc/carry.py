@@ -147,6 +147,10 @@ def _difference_group(nodes: list[Node], i: int, after: list[int]) -> _Group | N
         return None
     low = _same_operands(nodes, i, "sub", left, right)
     top = only_reader(nodes, i, after)
+    if low is not None and top is not None and left == 0:
+        negation = _negation(nodes, (low, i, top), after)
+        if negation is not None:
+            return negation
     if low is None or top is None or not _plain(nodes[top], "sub"):
         return None
     hi, a, b = nodes[top].args
@@ -156,6 +160,21 @@ def _difference_group(nodes: list[Node], i: int, after: list[int]) -> _Group | N
     if middle is not None:
         return _Group(low, i, middle, top, _carry_node("subc", hi, nodes[middle]))
     return _Group(low, i, None, top, make("subc", hi, a, 0, like=nodes[top]))
+
+
+def _negation(nodes: list[Node], parts: tuple[int, int, int], after: list[int]) -> _Group | None:
+    """`neg lo, x; snez c, x; add t, h, c; neg hi, t`: 0 - (h + borrow)."""
+    low, test, add = parts
+    top = only_reader(nodes, add, after)
+    if top is None or not _plain(nodes[add], "add") or not _plain(nodes[top], "sub"):
+        return None
+    total, a, b = nodes[add].args
+    carry = nodes[test].args[0]
+    high = b if a == carry else a
+    if nodes[top].args[1:] != [0, total] or high == carry or carry not in (a, b):
+        return None
+    replacement = make("subc", nodes[top].args[0], 0, high, like=nodes[top])
+    return _Group(low, test, add, top, replacement) if isinstance(high, str) else None
 
 
 def _same_operands(nodes: list[Node], i: int, op: str, a: object, b: object) -> int | None:

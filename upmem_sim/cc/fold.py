@@ -74,7 +74,7 @@ def _rewrite(state: State, node: Node) -> None:
         handler = _HANDLERS.get(node.op)
         if handler is not None:
             handler(state, node)
-    elif node.target is None and node.op == "sub":
+    elif node.target is None and node.op in ("sub", "subc"):
         _set(state, node)
 
 
@@ -85,6 +85,8 @@ def _rewrite_carry(state: State, node: Node) -> None:
         a, b = copy_of(state, a, True), copy_of(state, b, False)
         constant = state.const(b)
         wide = node.op in ("add", "addc")
+        if node.args[0] == "zero" and a in READ_ONLY:
+            constant = None  # flags alone: the first source is then a general register
         if isinstance(b, str) and constant is not None and (wide or fits(constant, 24)):
             b = constant
         if isinstance(b, str) or isinstance(a, str):
@@ -108,6 +110,14 @@ def _set(state: State, node: Node) -> None:
     """sub with a condition and no target: 1 if it holds, else 0."""
     d, a, b = node.args
     assert node.cc is not None
+    if node.op == "subc":
+        _set_wide(state, node)
+        return
+    if node.cc == "nz" and b == 0 and isinstance(a, str) and state.width(a) <= 1:
+        node.cc = None
+        replace(node, "move", d, a)
+        _move(state, node)
+        return
     cc = {"z": "eq", "nz": "neq"}.get(node.cc, node.cc)
     if cc not in SWAPPED or not isinstance(a, str):
         return
@@ -120,6 +130,16 @@ def _set(state: State, node: Node) -> None:
     if isinstance(a, str):
         node.cc = {"eq": "z", "neq": "nz"}.get(cc, cc)
         replace(node, "sub", d, a, b)
+
+
+def _set_wide(state: State, node: Node) -> None:
+    """The high words of a comparison: their order stays."""
+    d, a, b = node.args
+    a, b = copy_of(state, a, True), copy_of(state, b, False)
+    right = state.const(b)
+    if isinstance(b, str) and isinstance(right, int) and fits(right, 11):
+        b = right
+    replace(node, "subc", d, a, b)
 
 
 def _add(state: State, node: Node) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 
 from upmem_sim.asm import assemble
+from upmem_sim.cc.compare64 import MNEMONIC, comparison
 from upmem_sim.cc.flow import Node, analyse
 from upmem_sim.cc.rv32 import Line, Place
-from upmem_sim.cc.translate import READ_ONLY, REGISTERS, Item, fresh_label, pair
+from upmem_sim.cc.translate import READ_ONLY, REGISTERS, Item, fresh_label, pair, signed
 from upmem_sim.errors import AsmError, CompileError
 from upmem_sim.isa import OPERATIONS, Insn, Label, Sym, split_mnemonic
 
@@ -25,6 +26,8 @@ def translate_statement(lines: list[Line]) -> list[Item]:
     Errors: CompileError with the C place when the text is not DPU assembly.
     """
     place = next((line.place for line in lines if line.place), None)
+    if len(lines) == 1 and lines[0].op.startswith(MNEMONIC) and len(lines[0].operands) == 5:
+        return _comparison(lines[0])
     text = "\n".join(_renamed(line) for line in lines)
     try:
         unit = assemble(text, "inline assembly")
@@ -34,6 +37,14 @@ def translate_statement(lines: list[Line]) -> list[Item]:
     if len(unit.sections) > 1:
         raise CompileError(_at(place, "inline assembly may not change the section"))
     return _nodes(items, place)
+
+
+def _comparison(line: Line) -> list[Item]:
+    operands = [REGISTERS[o] if o in REGISTERS else signed(int(o)) for o in line.operands]
+    nodes = comparison(line.op.removeprefix(MNEMONIC), operands)
+    for node in nodes:
+        node.line = line.place
+    return [*nodes]
 
 
 def _at(place: Place, message: str) -> str:

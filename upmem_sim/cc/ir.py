@@ -2,6 +2,7 @@
 
 What UPMEM's own back end does before instruction selection and RV32's does not:
 products of 8- and 16-bit values become byte multiplies (upmem/llvm-project, DPUTargetLowering),
+comparisons of 64-bit values two subtractions,
 loads and stores through MRAM pointers (address space 255) become calls of a software access.
 Also refuses what has no meaning on a DPU: an MRAM pointer cast to a WRAM pointer, DMA sizes the
 hardware cannot transfer.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from upmem_sim.cc.compare64 import compare_words
 from upmem_sim.cc.ir_text import debug_place, split_arguments
 from upmem_sim.cc.products import narrow_products
 from upmem_sim.errors import CompileError
@@ -23,6 +25,8 @@ _STORE = re.compile(r"(\s*)store (atomic )?(?:volatile )?(.*)$")
 _POINTER = "ptr addrspace(255) "
 _OTHER_ACCESS = re.compile(r"= (?:atomicrmw|cmpxchg) .*ptr addrspace\(255\)")
 _BLOCK = re.compile(r"@llvm\.(memcpy|memmove|memset)(?:\.inline)?\.(p0|p255)(?:\.(p0|p255))?\.i32")
+_WIDE_COMPARISONS = (" = icmp ", "min.i64(", "max.i64(")
+_MRAM_SECTION = ', section ".mram'
 _BAD_SIZE = "@__upmem_bad_dma_size"
 # type -> (bits, how a value of that type travels in an integer register)
 _TYPES = {
@@ -46,14 +50,17 @@ def rewrite(text: str, file: str) -> str:
     # RV32's own convention for local functions passes arguments in temporaries as well
     if "fastcc " in text or "coldcc " in text:
         text = _CONVENTION.sub(r"\1 ", text)
-    if _MRAM not in text and _BAD_SIZE not in text and " = mul " not in text:
+    signs = (_MRAM, _MRAM_SECTION, _BAD_SIZE, " = mul ", *_WIDE_COMPARISONS)
+    if not any(sign in text for sign in signs):
         return text
     lines = text.split("\n")
-    if _MRAM in text or _BAD_SIZE in text:
+    if _MRAM in text or _MRAM_SECTION in text or _BAD_SIZE in text:
         _refuse(lines, file)
         lines = _software_access(lines, file)
     if " = mul " in text:
         lines = narrow_products(lines)
+    if any(sign in text for sign in _WIDE_COMPARISONS):
+        lines = compare_words(lines)
     return "\n".join(lines)
 
 
@@ -62,6 +69,12 @@ def rewrite(text: str, file: str) -> str:
 
 def _refuse(lines: list[str], file: str) -> None:
     for line in lines:
+        head = line.partition(" global ")[0]
+        if _MRAM_SECTION in line and line[0] == "@" and _MRAM not in head:
+            raise CompileError(
+                f"{file}: error: pointer {line[1:].split(' ')[0]} to MRAM, itself in MRAM, but not"
+                " by its type: __mram and __mram_noinit go behind the *"
+            )
         if "addrspacecast" in line and "addrspacecast" in _without_strings(line):
             raise CompileError(
                 f"{_place(lines, line, file)}: error: MRAM pointer used as a WRAM pointer "

@@ -23,7 +23,8 @@ from upmem_sim.isa import JUMP_CLASSES, OPERATIONS
 INVERSE = {
     "eq": "neq", "neq": "eq", "lts": "ges", "ges": "lts", "les": "gts", "gts": "les",
     "ltu": "geu", "geu": "ltu", "leu": "gtu", "gtu": "leu", "z": "nz", "nz": "z",
-    "pl": "mi", "mi": "pl", "xz": "xnz", "xnz": "xz",
+    "pl": "mi", "mi": "pl", "xz": "xnz", "xnz": "xz", "xles": "xgts", "xgts": "xles",
+    "xleu": "xgtu", "xgtu": "xleu",
 }  # fmt: skip
 _ON_RESULT = {"eq": "z", "neq": "nz", "lts": "mi", "ges": "pl"}
 _FUSED_BITS = 8  # immediate of a fused jump whose result is wanted
@@ -37,7 +38,9 @@ def fuse(blocks: list[Block]) -> None:
     """Merge each final comparison with zero into what made the value. Liveness must be known."""
     for block in blocks:
         last = block.nodes[-1] if block.nodes else None
-        if last and is_jump(last.op) and not last.fixed and not _fuse_equality(block):
+        if last is None or not is_jump(last.op) or last.fixed:
+            continue
+        if not _fuse_equality(block) and not _fuse_comparison(block):
             _fuse_result(block)
 
 
@@ -159,6 +162,34 @@ def _difference_word(block: Block, either: int, name: object, end: int) -> int |
             return None
     live_later = block.live_out & mask and not nodes[either].defs & mask
     return None if live_later else i
+
+
+def _fuse_comparison(block: Block) -> bool:
+    """A 0 or 1 of comparing 64-bit values that only the jump reads: compare and jump at once."""
+    nodes = block.nodes
+    jump = nodes[-1]
+    name, zero = jump.args
+    if jump.op not in ("jeq", "jneq") or zero != 0 or not isinstance(name, str):
+        return False
+    end, mask = len(nodes) - 1, MASK.get(name, 0)
+    i = _last_definition(nodes, end, mask)
+    if i is None or i == 0 or block.live_out & mask:
+        return False
+    low, high = nodes[i - 1], nodes[i]
+    if high.op != "subc" or high.cc not in INVERSE or high.target is not None or high.fixed:
+        return False
+    if low.op != "sub" or low.args[0] != "zero" or low.fixed or not _fits_compare(high):
+        return False
+    behind = nodes[i + 1 : end]
+    if any(
+        n.defs & (low.uses | high.uses) & REGISTERS or n.uses & (mask | CF | ZF) for n in behind
+    ):
+        return False
+    fused = make("subc", "zero", *high.args[1:], like=high)
+    fused.cc = high.cc if jump.op == "jneq" else INVERSE[high.cc]
+    fused.target = jump.target
+    block.nodes = [*nodes[: i - 1], *behind, low, analyse(fused)]
+    return True
 
 
 # ------------------------------------------------------------------------------ layout

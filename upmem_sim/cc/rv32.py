@@ -66,7 +66,8 @@ _SIZES = {
 }  # fmt: skip
 
 
-_SECTION_LIMIT = 1 << 26  # bytes: the whole MRAM
+_SECTION_LIMITS = {".mram": ("MRAM", 1 << 26), "": ("WRAM", 1 << 16)}  # bytes of content
+_ADDRESSES = 1 << 32
 
 
 class _Parser:
@@ -193,12 +194,23 @@ class _Parser:
 
     def zero(self, rest: str) -> None:
         parts = split_operands(rest)
-        count = bounded(parts[0] if parts else "", _SECTION_LIMIT)
+        count = bounded(parts[0] if parts else "", _ADDRESSES)
         fill = (constant(parts[1]) if len(parts) > 1 else 0) or 0
         if self.section is not None and self.section.nobits and not fill:
             self.section.size += count
         else:
+            self.check_size(count)
             self.emit(bytes([fill & 255]) * count)
+
+    def check_size(self, count: int) -> None:
+        """Refuse content that no memory holds, before it is made. Errors: CompileError."""
+        if self.section is None:
+            return
+        kind = ".mram" if self.section.name.startswith(".mram") else ""
+        memory, limit = _SECTION_LIMITS[kind]
+        if self.offset() + count > limit:
+            name = next(reversed(self.section.labels), self.section.name)
+            raise CompileError(f"{name}: {count} bytes of {memory}, limit {limit}")
 
     def align(self, alignment: int) -> None:
         if self.section is not None and alignment > 0:

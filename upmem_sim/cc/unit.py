@@ -23,6 +23,8 @@ from upmem_sim.cc.inline_asm import translate_statement
 from upmem_sim.cc.ir_text import Signature
 from upmem_sim.cc.jumps import fuse, straighten
 from upmem_sim.cc.merge import merge_shifts
+from upmem_sim.cc.pairs import join_words
+from upmem_sim.cc.rename import rename_temporaries
 from upmem_sim.cc.translate import Item, translate
 from upmem_sim.isa import Insn, Label, Sym
 from upmem_sim.objfile import Section, Unit
@@ -119,13 +121,15 @@ def optimise(items: list[Item], in_data: set[str]) -> list[Insn | Label]:
     fold(blocks, address_taken)
     remove_dead(blocks, address_taken)
     merge_shifts(blocks)
-    if run_pointers(blocks):
-        connect(blocks, address_taken)
-        liveness(blocks)
-        fold(blocks, address_taken)
-        remove_dead(blocks, address_taken)
+    for change in (run_pointers, rename_temporaries):
+        if change(blocks):
+            connect(blocks, address_taken)
+            liveness(blocks)
+            fold(blocks, address_taken)
+            remove_dead(blocks, address_taken)
     pair_saves(blocks)
     fuse(blocks)
+    join_words(blocks)
     straighten(blocks)
     blocks = remove_unreachable(blocks, address_taken)
     return joined(blocks)

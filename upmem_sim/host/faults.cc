@@ -84,12 +84,12 @@ std::string deadlock(const dpu_t& dpu) {
     const Tasklet& tasklet = m.tasklets[t];
     if (!tasklet.booted || tasklet.ended) continue;
     const auto pc = static_cast<int32_t>(tasklet.pc % kIramInstructions);
-    if (!waits.empty()) waits += ", ";
+    if (!waits.empty()) waits += "; ";
     waits += format("tasklet %u %s", t, m.running >> t & 1 ? "spins" : "sleeps");
     waits += function(*dpu.program, pc) + format(" at pc %d", pc);
     waits += place_of(dpu, t, pc);
   }
-  return "nobody is left to wake " + waits;
+  return "nobody is left to wake them: " + waits;
 }
 
 std::string dma(const Machine& m, const std::string& rest) {
