@@ -1,4 +1,4 @@
-"""The `atim` command: tune, report; more commands are in commands_*.py.
+"""The `atim` command: tune, tune-tasks, report; more commands are in commands_*.py.
 
 Whatever a user gets wrong is one line on standard error (what was asked, the limit, the value) and
 an exit status that is not zero. Results go to standard output, progress to standard error.
@@ -11,7 +11,7 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import click
 from atim import commands_machine, commands_records, commands_run
 from atim.errors import AtimError, UsageError
 from atim.offload import command as commands_offload
+from atim.target import Target
 
 __all__ = ["cli", "main", "run"]
 
@@ -27,7 +28,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 
 
-def sizes(context: click.Context, option: click.Parameter, value: str | None) -> Any:
+def sizes(context: click.Context | None, option: click.Parameter | None, value: str | None) -> Any:
     """ "4096,777" -> (4096, 777)."""
     if value is None:
         return None
@@ -60,20 +61,61 @@ for command in (
     cli.add_command(command)
 
 
+def together(*options: Any) -> Callable[[Any], Any]:
+    """Several options as one decorator."""
+
+    def decorate(function: Any) -> Any:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+MACHINE = together(
+    click.option("--target", "target_name", default="upmem-v1a", show_default=True, help="Chip"),
+    click.option("--dpus", type=int, default=2048, show_default=True, help="DPUs at most"),
+    click.option("--tasklets", type=int, help="Tasklets at most [default: the chip's]"),
+    click.option("--transfer", default="common", show_default=True, help="Host transfer preset"),
+    click.option("--hardware", is_flag=True, help="Measure on DIMMs, with the UPMEM SDK"),
+)
+MEASURING = together(
+    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
+    click.option("--workers", type=AT_LEAST_1, help="Processes [default: 2, of a tracker 64]"),
+    click.option("--tracker", metavar="HOST:PORT", help="Measure with the workers known there"),
+    click.option("--key", default="upmem", show_default=True, help="Of these workers"),
+)
+SHOWING = together(
+    click.option("--quiet", is_flag=True, help="No progress display"),
+    click.option("--json", "as_json", is_flag=True, help="Progress and result as JSON lines"),
+)
+
+
+def _target(options: Mapping[str, Any]) -> Target:
+    return Target(
+        options["target_name"],
+        dpus=options["dpus"],
+        tasklets=tasklets_asked(options["tasklets"]),
+        transfer=options["transfer"],
+        hardware=options["hardware"],
+    )
+
+
+def _measuring(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What `tune` and `tune_tasks` take alike."""
+    return {
+        **{name: options[name] for name in ("trials", "seed", "workers", "tracker", "key")},
+        "progress": "json" if options["as_json"] else not options["quiet"],
+    }
+
+
 @cli.command()
 @click.argument("program", metavar="WORKLOAD|FILE.py:FUNCTION")
 @click.option("--shape", callback=sizes, help="Sizes, e.g. 4096,4096 [default: the workload's]")
 @click.option("--dtype", help="Element type, e.g. int32 [default: the workload's]")
-@click.option("--target", "target_name", default="upmem-v1a", show_default=True, help="Chip")
-@click.option("--dpus", type=int, default=2048, show_default=True, help="DPUs at most")
-@click.option("--tasklets", type=int, help="Tasklets at most [default: the chip's]")
-@click.option("--transfer", default="common", show_default=True, help="Host transfer preset")
-@click.option("--hardware", is_flag=True, help="Measure on DIMMs, with the UPMEM SDK")
+@MACHINE
 @click.option("--trials", type=AT_LEAST_1, default=64, show_default=True, help="To measure")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--workers", type=AT_LEAST_1, help="Processes [default: 2, of a tracker 64]")
-@click.option("--tracker", metavar="HOST:PORT", help="Measure with the workers known there")
-@click.option("--key", default="upmem", show_default=True, help="Of these workers")
+@MEASURING
 @click.option("--work-dir", type=click.Path(path_type=Path), help="Records [default: runs/NAME]")
 @click.option("--resident", help="Inputs that lie on the DPUs already, e.g. A,B")
 @click.option("--count-all", is_flag=True, help="Count the transfer of every input")
@@ -81,8 +123,7 @@ for command in (
 @click.option(
     "--model", type=click.Path(path_type=Path), help="What earlier runs taught: FILE.json"
 )
-@click.option("--quiet", is_flag=True, help="No progress display")
-@click.option("--json", "as_json", is_flag=True, help="Progress and result as JSON lines")
+@SHOWING
 def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **options: Any) -> None:
     """Tune a workload, or a function of a file that returns te tensors."""
     import atim  # TVM takes seconds to import; --help need not wait for it
@@ -90,29 +131,17 @@ def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **optio
     if options["resident"] and options["count_all"]:
         raise UsageError("--resident and --count-all contradict each other: give one of them")
     name, thing = load_program(program, shape, dtype)
-    target = atim.Target(
-        options["target_name"],
-        dpus=options["dpus"],
-        tasklets=tasklets_asked(options["tasklets"]),
-        transfer=options["transfer"],
-        hardware=options["hardware"],
-    )
     resident = options["resident"].split(",") if options["resident"] else None
     folder = options["work_dir"] or Path("runs") / name
     run = atim.tune(
         thing,
-        target,
-        trials=options["trials"],
+        _target(options),
         resident=[] if options["count_all"] else resident,
         work_dir=folder,
-        seed=options["seed"],
-        workers=options["workers"],
-        progress="json" if options["as_json"] else not options["quiet"],
-        tracker=options["tracker"],
-        key=options["key"],
         name=name if ".py:" in program else "",
         search=options["search"],
         model=options["model"],
+        **_measuring(options),
     )
     if options["as_json"]:
         run.best  # noqa: B018 (raises when nothing was valid)
@@ -121,6 +150,55 @@ def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **optio
     run.best.build().export(folder / "best", data=False)
     click.echo(f"wrote {folder / 'best'}: kernel.c, host.c, a Makefile; more: atim export {folder}")
     click.echo("again: the same command, or .best.build() of what atim.tune returns, takes seconds")
+
+
+@cli.command()
+@click.argument("programs", metavar="PROGRAM[=SIZES][@COUNT] ...", nargs=-1, required=True)
+@MACHINE
+@click.option("--trials", type=AT_LEAST_1, default=256, show_default=True, help="Of all together")
+@MEASURING
+@click.option(
+    "--work-dir", type=click.Path(path_type=Path), default=Path("runs/tasks"), show_default=True
+)
+@SHOWING
+def tune_tasks(programs: tuple[str, ...], work_dir: Path, **options: Any) -> None:
+    """Tune several programs together, as the layers of a model.
+
+    Each is given as to `atim tune`, with its sizes and how often it occurs, as in mtv=4096,4096@28;
+    trials go where they help the sum of all most.
+    """
+    import atim
+
+    given = [_task(program) for program in programs]
+    runs = atim.tune_tasks(
+        [thing for _, thing, _ in given],
+        _target(options),
+        weights=[count for *_, count in given],
+        names=[
+            name if ".py:" in text else "" for text, (name, *_) in zip(programs, given, strict=True)
+        ],
+        work_dir=work_dir,
+        **_measuring(options),
+    )
+    totals = [run.best.timing.total for run in runs]  # raises when nothing was valid
+    if options["as_json"]:
+        return
+    width = max(len(name) for name, *_ in given)
+    for (name, _, count), run, total_s in zip(given, runs, totals, strict=True):
+        run.best.build().export(work_dir / name, data=False)
+        click.echo(f"{name:{width}} {total_s * 1e3:10.3f} ms x {count:<5g} {work_dir / name}")
+    all_s = sum(total_s * count for total_s, (*_, count) in zip(totals, given, strict=True))
+    click.echo(f"{'all':{width}} {all_s * 1e3:10.3f} ms")
+
+
+def _task(text: str) -> tuple[str, Any, float]:
+    """(name, program, how often) of PROGRAM[=SIZES][@COUNT]."""
+    rest, at, count = text.rpartition("@") if "@" in text else (text, "", "1")
+    program, _, shape = rest.partition("=")
+    if not count.isdigit() or int(count) < 1:
+        raise UsageError(f"{text}: {at}{count} is no count; at least 1 needed, as in mtv@28")
+    name, thing = load_program(program, sizes(None, None, shape or None), None)
+    return name, thing, float(count)
 
 
 @cli.command()

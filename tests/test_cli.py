@@ -58,6 +58,10 @@ BAD_USE = [
     ("tune kernel.py", "kernel.py: which function? kernel.py:NAME"),
     ("tune missing.py:f", "file missing.py does not exist"),
     ("tune", "Missing argument"),
+    ("tune-tasks", "Missing argument"),
+    ("tune-tasks mtv@0", "mtv@0: @0 is no count; at least 1 needed, as in mtv@28"),
+    ("tune-tasks va=10@3 mtv=64", "mtv: shape of 2 (M,K) sizes needed, 1 given"),
+    ("tune-tasks va=1.5", "'1.5' is not a list of integers such as 4096,777"),
     ("tun", "No such command 'tun'"),
     ("report /nowhere", "no records: /nowhere/records.db does not exist"),
     ("merge /nowhere --into /nowhere/too", "no records: /nowhere/records.db does not exist"),
@@ -76,6 +80,15 @@ def test_bad_use_is_one_line(capsys: pytest.CaptureFixture[str], line: str, mess
     status, text = told(capsys, *line.split())
     assert status in (1, 2)
     assert message in text
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "count"),
+    [("mtv", "mtv-4096x4096-int32", 1.0), ("mtv=64,32@28", "mtv-64x32-int32", 28.0)],
+)
+def test_a_program_of_several_has_sizes_and_a_count(line: str, name: str, count: float) -> None:
+    found = cli._task(line)
+    assert (found[0], found[2]) == (name, count)
 
 
 @pytest.mark.parametrize(

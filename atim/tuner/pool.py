@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from atim.errors import AtimError
 from atim.tuner.builder import Job
 from atim.tuner.process import Process, Reply, StartError
 from atim.tuner.remote import Fleet, RemoteJob
@@ -29,7 +30,8 @@ LOSSES = 5  # workers that were lost with one task, after which it is to blame
 FAILED_STARTS = 2  # in a row
 WAITING = 2  # processes at a time that wait for a worker to be free
 LOST_MARGIN_S = 60.0  # how much later than its limit a worker's reply may come
-QUIET_S = 10.0  # without any worker, before that is mentioned
+QUIET_S = 10.0  # without any worker, before that is mentioned and now and then looked into
+LONELY_S = 300.0  # while the tracker knows of none either, before that is an error
 
 
 @dataclass(slots=True)
@@ -55,8 +57,8 @@ class Pool:
 
     workers: processes at most. time_limit_s: for each task, unless `run` says otherwise.
     memory_limit_bytes: resident memory of one builder with its compilers. fleet: where workers of
-    other machines are found, None to work here. say: told in one line what keeps it waiting. A task
-    whose process crashed gets one more attempt.
+    other machines are found, None to work here; without any for long, `run` gives up. say: told in
+    one line what keeps it waiting. A task whose process crashed gets one more attempt.
     """
 
     def __init__(
@@ -76,7 +78,8 @@ class Pool:
         self._say = say
         self._slots: list[Process | None] = [None] * workers
         self._failed_starts = 0
-        self._worked_at = time.monotonic()
+        self._known_at = self._looked_at = 0.0  # of workers: last known, last looked for
+        self._mentioned = False
 
     def start(self) -> None:
         """Let builders of this machine start, if they have not: the first tasks need not wait."""
@@ -100,7 +103,8 @@ class Pool:
         waiting: deque[int] = deque()
         tries: list[_Tries] = []
         ended = 0
-        self._worked_at = time.monotonic()
+        self._known_at = self._looked_at = time.monotonic()
+        self._mentioned = False
         try:
             while ended < len(tasks):
                 waiting.extend(range(len(tries), len(tasks)))
@@ -192,10 +196,18 @@ class Pool:
     def _mention_waiting(self, alive: Sequence[Process]) -> None:
         now = time.monotonic()
         if self._fleet is None or any(p.started for p in alive):
-            self._worked_at = now
-        elif now - self._worked_at > QUIET_S:
-            self._worked_at = float("inf")  # once
-            self._say(f"waiting: {self._fleet.situation()}")
+            self._known_at = self._looked_at = now
+            self._mentioned = False
+        elif now - self._looked_at > QUIET_S:
+            workers, situation = self._fleet.situation()
+            self._looked_at = time.monotonic()
+            if workers:
+                self._known_at = self._looked_at
+            if not self._mentioned:
+                self._mentioned = True
+                self._say(f"waiting: {situation}")
+            if self._looked_at - self._known_at > LONELY_S:
+                raise AtimError(f"no worker for {LONELY_S:.0f} s: {situation}")
 
 
 def _blamed(reply: Reply) -> Reply:

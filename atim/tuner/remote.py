@@ -68,21 +68,23 @@ class Fleet:
             reason = error.strerror or str(error)
             raise UsageError(f"tracker {self.host}:{self.port}: {reason}") from error
 
-    def situation(self) -> str:
-        """What the tracker knows of workers, in a few words."""
+    def situation(self) -> tuple[int, str]:
+        """How many workers there are, 0 when the tracker is away too, and the rest in words."""
         where = f"tracker {self.host}:{self.port}"
         try:
             self.check()
             summary = _tracker(self).summary()
             known, queues = summary["server_info"], summary["queue_info"]
         except (UsageError, OSError, RuntimeError, KeyError, ValueError) as error:
-            return f"no answer from the tracker: {error}"
+            return 0, f"no answer from the tracker: {error}"
         keys = [str(server["key"]).removeprefix("server:") for server in known]
         ours = keys.count(self.full_key)
         others = sum(key.startswith(self.key + "@") for key in keys) - ours
         free = queues.get(self.full_key, {}).get("free", 0)
+        words = sorted({key.partition("@")[0] for key in keys} - {self.key})
         text = f"{where} has {ours} workers {self.key!r}, {free} of them free"
-        return text + (f", and {others} of another software version" if others else "")
+        text += f", and {others} of another software version" if others else ""
+        return ours, text + (f"; its other keys: {', '.join(words)}" if words else "")
 
 
 @dataclass(frozen=True, slots=True)

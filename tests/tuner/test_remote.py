@@ -9,13 +9,15 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from synthetic import ToyJob
 from test_loop import HERE, tune, what
 
-from atim.errors import UsageError
+from atim.errors import AtimError, UsageError
+from atim.tuner import pool
 from atim.tuner.pool import Pool
 from atim.tuner.remote import Fleet, read_reply
 from atim.tuner.trial import Measurement, Task
@@ -115,8 +117,23 @@ def test_a_lost_worker_costs_a_retry_and_nothing_else(fleet, worker):
 
 def test_a_worker_of_another_version_is_not_used(fleet, worker):
     other = Fleet(fleet.host, fleet.port, fleet.key, "2")
-    wait_until(lambda: "2 of another software version" in other.situation())
-    assert "has 0 workers 'test', 0 of them free" in other.situation()
+    wait_until(lambda: "2 of another software version" in other.situation()[1])
+    workers, text = other.situation()
+    assert workers == 0
+    assert "has 0 workers 'test', 0 of them free" in text
+
+
+def test_a_key_without_workers_is_an_error_after_a_while(fleet, worker, monkeypatch):
+    wait_until(lambda: fleet.situation()[0] == 2)
+    monkeypatch.setattr(pool, "QUIET_S", 0.1)
+    monkeypatch.setattr(pool, "LONELY_S", 0.5)
+    lines = []
+    unknown = replace(fleet, key="unknown")
+    with Pool(ToyJob(), workers=2, fleet=unknown, say=lines.append) as lonely:
+        missing = r"no worker for 0 s: tracker .* has 0 workers 'unknown', .*other keys: test"
+        with pytest.raises(AtimError, match=missing):
+            list(lonely.run(TASKS))
+    assert len(lines) == 1
 
 
 def test_nothing_of_a_worker_survives_it(fleet, worker):
