@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,12 @@ from numpy.typing import NDArray
 import upmem_sim
 from atim import runtime, toolchain
 from atim.codegen import Sources
+from atim.codegen.chain_c import emit_chain
 from atim.codegen.chain_kernel import ACTIVE, COUNTER, dispatcher
 from atim.codegen.chain_plan import Move, Step, check_steps, plan_moves
 from atim.codegen.host_stage import FUNCTION, HostStage
 from atim.errors import ScheduleError, ToolchainError, UnsupportedError, UsageError
+from atim.export import Data, Kernels, write_files
 from atim.outcome import Timing
 from atim.target import Target
 from atim.timing import model_of, pull_seconds, push_seconds
@@ -181,6 +184,29 @@ class Chain:
         d2h = sum((pull_seconds(model, t, plan.dpus) for t in move.pulled), 0.0)
         kernel = model.launch(self.dpus) + cycles / (self.target.chip.clock_mhz * 1e6)
         return outcome.outputs, Timing(h2d, kernel, d2h, outcome.timing.host), cycles
+
+    def export(
+        self, folder: str | Path, *, name: str = "chain", data: Data | None = None
+    ) -> list[Path]:
+        """Write the DPU program's units, host.c with a unit for each stage, a check program, a
+        Makefile and a README; see `atim.export`. Returns the paths. RecordError when something
+        can't be written."""
+        title = f"{', '.join(self.inputs)} -> {', '.join(self.outputs)}"
+        program = emit_chain(
+            self.steps,
+            self.moves,
+            name,
+            title,
+            inputs=self.inputs,
+            outputs=self.outputs,
+            resident=self.resident,
+        )
+        *stages, main = self.kernels
+        texts = {f"kernel_{n}.c": text for n, text in enumerate(stages)} | {"kernel.c": main}
+        kernels = Kernels(texts, self.nr_tasklets, self.stack_bytes)
+        return write_files(
+            folder, program.host, kernels, self.dpus, title, self.resident, data, program.units
+        )
 
     @cached_property
     def _programs(self) -> dict[int, upmem_sim.Program]:

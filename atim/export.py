@@ -20,7 +20,15 @@ from atim.codegen.check_c import emit_check, file_names
 from atim.codegen.driver_c import HostProgram, emit_program
 from atim.errors import RecordError
 
-__all__ = ["DPU_FLAGS", "HOST_FLAGS", "HOST_LIBRARIES", "Data", "write_folder"]
+__all__ = [
+    "DPU_FLAGS",
+    "HOST_FLAGS",
+    "HOST_LIBRARIES",
+    "Data",
+    "Kernels",
+    "write_files",
+    "write_folder",
+]
 
 Array = NDArray[Any]
 
@@ -44,11 +52,11 @@ LIBRARIES = {libraries}
 
 all: {name}.dpu check
 
-{name}.dpu: kernel.c
-\t$(DPU_CC) $(DPU_CFLAGS) -DNR_TASKLETS=$(NR_TASKLETS) -DSTACK_SIZE_DEFAULT=$(STACK_BYTES) -o $@ $<
+{name}.dpu: {kernels}
+\t$(DPU_CC) $(DPU_CFLAGS) -DNR_TASKLETS=$(NR_TASKLETS) -DSTACK_SIZE_DEFAULT=$(STACK_BYTES) -o $@ $^
 
-check: check.c host.c {name}.h
-\t$(CC) $(CFLAGS) -o $@ check.c host.c `$(DPU_CONFIG) --cflags --libs dpu` $(LIBRARIES)
+check: check.c {hosts} {headers}
+\t$(CC) $(CFLAGS) -o $@ check.c {hosts} `$(DPU_CONFIG) --cflags --libs dpu` $(LIBRARIES)
 
 run: all
 \t./check
@@ -75,12 +83,12 @@ the top of `check.c`).
 
 | file | what it is |
 |---|---|
-| `kernel.c` | the DPU program: `{name}.dpu` |
-| `host.c`, `{name}.h` | the host's part: allocation, transfers, launch, what is left to compute |
+| `{shown_kernels}` | the DPU program: `{name}.dpu` |
+| `{shown_hosts}` | the host's part: allocation, transfers, launch, what is left to compute |
 | `check.c` | runs it on `data/` |
 | `data/` | inputs and expected outputs, C order, little endian |
 
-To use it elsewhere, compile `host.c` with your program and call, as `{name}.h` explains:
+To use it elsewhere, compile `{compiled}` with your program and call, as `{name}.h` explains:
 
 ```c
 {prototype}
@@ -112,27 +120,59 @@ def write_folder(
     """
     program = emit_program(sources, name, title, resident)
     resident = [t for t in resident if any(a.name == t for a in program.arguments)]
+    kernels = Kernels({"kernel.c": sources.kernel_c}, sources.nr_tasklets, sources.stack_bytes)
+    return program, write_files(folder, program, kernels, sources.plan.dpus, title, resident, data)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The C files of a DPU program, and what it is linked with."""
+
+    texts: Mapping[str, str]
+    nr_tasklets: int
+    stack_bytes: int
+
+
+def write_files(
+    folder: str | Path,
+    program: HostProgram,
+    kernels: Kernels,
+    dpus: int,
+    title: str,
+    resident: Sequence[str],
+    data: Data | None = None,
+    units: Mapping[str, str] | None = None,
+) -> list[Path]:
+    """The same for printed texts; `units` are files of the host besides host.c and its header."""
+    name = program.name
+    hosts = {"host.c": program.host_c, f"{name}.h": program.header, **(units or {})}
+    compiled = [file for file in hosts if file.endswith(".c")]
     tolerances = {} if data is None else data.tolerances
     texts = {
-        "kernel.c": sources.kernel_c,
-        "host.c": program.host_c,
-        f"{program.name}.h": program.header,
+        **kernels.texts,
+        **hosts,
         "check.c": emit_check(program, resident, tolerances),
         "Makefile": MAKEFILE.format(
             title=title,
-            name=program.name,
-            tasklets=sources.nr_tasklets,
-            stack=sources.stack_bytes,
+            name=name,
+            tasklets=kernels.nr_tasklets,
+            stack=kernels.stack_bytes,
             dpu_flags=" ".join(DPU_FLAGS),
             host_flags=" ".join(HOST_FLAGS),
             libraries=" ".join(HOST_LIBRARIES),
+            kernels=" ".join(kernels.texts),
+            hosts=" ".join(compiled),
+            headers=" ".join(file for file in hosts if file.endswith(".h")),
         ),
         "README.md": README.format(
             title=title,
-            name=program.name,
-            dpus=sources.plan.dpus,
-            tasklets=sources.nr_tasklets,
+            name=name,
+            dpus=dpus,
+            tasklets=kernels.nr_tasklets,
             prototype=_prototypes(program.header),
+            shown_kernels="`, `".join(kernels.texts),
+            shown_hosts="`, `".join(hosts),
+            compiled="`, `".join(compiled),
         ),
     }
     files = [Path(folder) / file for file in texts]
@@ -144,7 +184,7 @@ def write_folder(
             files += _write_data(Path(folder) / "data", program, data)
     except OSError as error:
         raise RecordError(f"{error.filename or folder}: {error.strerror}") from error
-    return program, files
+    return files
 
 
 def _prototypes(header: str) -> str:

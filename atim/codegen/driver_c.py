@@ -9,7 +9,7 @@ section 5.2.1); a box that lies in the tensor as it lies in MRAM is sent from th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +32,7 @@ from atim.codegen.driver_text import (
 from atim.codegen.emit import c_type
 from atim.codegen.names import Names
 
-__all__ = ["HostProgram", "emit_program"]
+__all__ = ["HostProgram", "emit_program", "header_text", "parameter", "words_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,53 @@ def _is_input(plan: TransferPlan, name: str) -> bool:
     return any(t.name == name and t.role == "input" for t in plan.tensors)
 
 
-def _words(*texts: str) -> set[str]:
+def words_of(*texts: str) -> set[str]:
     """Identifiers of C texts, without comments and members of structs."""
     code = re.sub(r"/\*.*?\*/", " ", " ".join(texts), flags=re.S)
     return set(re.findall(r"[A-Za-z_]\w*", re.sub(r"(->|\.)\w+", " ", code)))
+
+
+def parameter(tensor: Tensor, name: str) -> str:
+    """The tensor as a parameter of a C function."""
+    const = "const " if tensor.role == "input" else ""
+    return f"{const}{c_type(tensor.dtype)} *{name}"
+
+
+def header_text(
+    name: str,
+    title: str,
+    dpus: int,
+    arguments: Sequence[Tensor],
+    text: Mapping[str, str],
+    resident: Sequence[str],
+    kept: Sequence[str],
+) -> str:
+    """name.h. `text`: tensor -> parameter; `kept`: residents that the host works on too."""
+    shown = [f" *   {text[t.name]}: {t.dtype}[{', '.join(map(str, t.shape))}]" for t in arguments]
+    width = max(map(len, PHASES)) + 1
+    phases = [f"    double {phase + ';':{width}} /* {what} */" for phase, what in PHASES.items()]
+    parameters = {t.name: parameter(t, text[t.name]) for t in arguments}
+    load = optional = ""
+    if resident:
+        there = ", ".join(text[n] for n in kept)
+        load = LOAD.format(
+            name=name,
+            parameters=", ".join(parameters[n] for n in resident),
+            kept=f"\n * The host works on {there} too: leave it there." if kept else "",
+        )
+        names = " and ".join(text[n] for n in resident)
+        optional = f" {names} may be NULL: what was loaded before."
+    return HEADER.format(
+        title=title,
+        name=name,
+        guard=f"{name.upper()}_H",
+        dpus=dpus,
+        phases="\n".join(phases),
+        load=load,
+        optional=optional,
+        arguments="\n".join(shown),
+        parameters=", ".join(parameters.values()),
+    )
 
 
 class _Driver:
@@ -78,8 +121,8 @@ class _Driver:
         own += " ".join(f"{phase}_begin {phase}_tensors " for phase in (" prepare", "finish"))
         self.groups = sources.plan.groups
         self.parts = GROUPED if self.groups > 1 else WHOLE
-        fixed = _words(DRIVER, SEND, RECEIVE, LAUNCH, LAUNCH_GROUP, *GROUPED.values(), own)
-        self.name = Names(_words(sources.host_c) | fixed).new(name)
+        fixed = words_of(DRIVER, SEND, RECEIVE, LAUNCH, LAUNCH_GROUP, *GROUPED.values(), own)
+        self.name = Names(words_of(sources.host_c) | fixed).new(name)
         tensors = self.plan.tensors
         self.arguments = [t for t in tensors if t.role == "input"]
         self.arguments += [t for t in tensors if t.role == "output"]
@@ -102,7 +145,7 @@ class _Driver:
         yield LAUNCH_GROUP if self.groups > 1 else LAUNCH
         yield self._state()
         if self.plan.grid_symbol is not None:
-            yield GRID.format(symbol=self.plan.grid_symbol)
+            yield GRID.format(symbol=self.plan.grid_symbol, skip="")
         yield self._init()
         if self.resident:
             yield self._load()
@@ -110,38 +153,14 @@ class _Driver:
         yield self._free()
 
     def header(self, title: str) -> str:
-        shown = [
-            f" *   {self.text[t.name]}: {t.dtype}[{', '.join(map(str, t.shape))}]"
-            for t in self.arguments
-        ]
-        width = max(map(len, PHASES)) + 1
-        phases = [f"    double {name + ';':{width}} /* {what} */" for name, what in PHASES.items()]
-        load = optional = ""
-        if self.resident:
-            kept = ", ".join(self.text[n] for n in self.kept)
-            load = LOAD.format(
-                name=self.name,
-                parameters=", ".join(self._parameter(n) for n in self.resident),
-                kept=f"\n * The host works on {kept} too: leave it there." if kept else "",
-            )
-            names = " and ".join(self.text[n] for n in self.resident)
-            optional = f" {names} may be NULL: what was loaded before."
-        return HEADER.format(
-            title=title,
-            name=self.name,
-            guard=f"{self.name.upper()}_H",
-            dpus=self.plan.dpus,
-            phases="\n".join(phases),
-            load=load,
-            optional=optional,
-            arguments="\n".join(shown),
-            parameters=self._parameters(),
+        text = self.text
+        return header_text(
+            self.name, title, self.plan.dpus, self.arguments, text, self.resident, self.kept
         )
 
     def _parameter(self, name: str) -> str:
         tensor = next(t for t in self.plan.tensors if t.name == name)
-        const = "const " if tensor.role == "input" else ""
-        return f"{const}{c_type(tensor.dtype)} *{self.text[name]}"
+        return parameter(tensor, self.text[name])
 
     def _parameters(self) -> str:
         return ", ".join(self._parameter(t.name) for t in self.arguments)

@@ -14,6 +14,7 @@ WHOLE = {
     "set": "dpus",
     "first": "",
     "images": "",
+    "skip": "",
     "count": "route->images",
     "slices": "route->slices",
     "imaged": "route->imaged",
@@ -67,6 +68,7 @@ static uint32_t images_before(const struct route *route, uint32_t dpu) {
     const uint32_t skipped = images_before(route, group->first);
     const uint32_t images = images_before(route, group->end) - skipped;
 """,
+    "skip": "",
     "count": "images",
     "slices": "route->slices + skipped * (size_t)route->tile->slice_bytes",
     "imaged": "route->imaged + skipped",

@@ -200,7 +200,7 @@ static int transfer(struct route *route, dpu_xfer_t way, char *tensor,
     struct dpu_set_t {declared}dpu;
     uint32_t i;
     DPU_FOREACH({set}, dpu, i) {{
-        const int64_t offset = route->offset[{first}i];
+{skip}        const int64_t offset = route->offset[{first}i];
         char *at = offset < 0 ? route->slices + (size_t)(-1 - offset) * bytes : tensor + offset;
         DPU_CHECK(dpu_prepare_xfer(dpu, at), return REFUSED);
     }}
@@ -258,7 +258,7 @@ static int send_grid(void) {{
     struct dpu_set_t dpu;
     uint32_t i;
     DPU_FOREACH(dpus, dpu, i) {{
-        for (uint32_t j = GRID_AXES, rest = i; j-- > 0; rest /= (uint32_t)grid[j]) {{
+{skip}        for (uint32_t j = GRID_AXES, rest = i; j-- > 0; rest /= (uint32_t)grid[j]) {{
             index[i][j] = (int32_t)(rest % (uint32_t)grid[j]);
         }}
         DPU_CHECK(dpu_prepare_xfer(dpu, index[i]), return REFUSED);

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +16,11 @@ from atim.chain import Chain, Step, link
 from atim.codegen import Sources
 from atim.codegen.host_stage import HostStage, host_stage
 from atim.errors import UsageError
+from atim.export import Data
+from atim.hardware import parse
 from atim.schedules import design_space
 from atim.target import Target
+from upmem_sim.host import places
 
 TARGET = Target(dpus=80)
 
@@ -138,3 +144,49 @@ def test_mistakes_are_named() -> None:
         link([Step("a", z), Step("b", z)], TARGET, outputs=["z"])
     with pytest.raises(UsageError, match="needs x"):
         link([Step("scale", z)], TARGET, outputs=["z"])({})
+
+
+@pytest.fixture
+def tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UPMEM_HOME", raising=False)
+    monkeypatch.setenv("PATH", f"{places.bin_dir()}{os.pathsep}{os.environ['PATH']}")
+
+
+def integers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    return rng.integers(-50, 50, shape).astype(dtype)
+
+
+EXPORTED = {
+    "kept": lambda: scale_and_sum(140, 8, 70, 70, ["s"]),
+    "other tiles": lambda: scale_and_sum(140, 8, 70, 35, ["z", "s"]),
+    "padding": lambda: scale_and_sum(139, 8, 70, 70, ["s"]),
+    "host stage, resident": lambda: link(
+        rms_norm(41, 7), TARGET, outputs=["squares", "y"], resident=["g"]
+    ),
+}
+
+
+@pytest.mark.parametrize("case", EXPORTED)
+def test_exported_program_does_the_same(
+    case: str, tools: None, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """Builds without warnings; outputs bit for bit, cycles and times as the chain's."""
+    chain = EXPORTED[case]()
+    shapes = {step.value(t.name): t for step in chain.steps for t in step.tensors}
+    arrays = {n: integers(rng, shapes[n].shape, shapes[n].dtype) for n in chain.inputs}
+    outputs, timing = chain(arrays)
+    expected = dict(zip(chain.outputs, outputs, strict=True))
+    chain.export(tmp_path, name="two stages", data=Data(arrays, expected))
+    flags = "CFLAGS=-std=c11 -O1 -fwrapv -Wall -Wextra -Werror"
+    built = subprocess.run(["make", flags], cwd=tmp_path, capture_output=True, text=True)
+    assert (built.returncode, built.stderr) == (0, "")
+    done = subprocess.run(
+        ["./check", "-r", "3", "-w", "0"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip().endswith("right")
+    told, cycles = parse(done.stdout)
+    assert cycles == sum(cycles for _, cycles in chain.run(arrays)[1])
+    assert told.kernel == pytest.approx(timing.kernel, abs=4e-9)
+    assert told.h2d >= timing.h2d - 4e-9
+    assert told.d2h >= timing.d2h - 4e-9
