@@ -107,12 +107,22 @@ def disasm(program: Path) -> None:
 @click.option("--cflags", is_flag=True, help="Options for the compiler of host programs")
 @click.option("--libs", is_flag=True, help="Options for their linker")
 @click.option("--bin-dir", is_flag=True, help="Folder with the SDK's tool names, for PATH")
-def config(cflags: bool, libs: bool, bin_dir: bool) -> None:
-    """Print what building a host program against the simulator needs."""
-    from upmem_sim.host import places
+@click.option("--home", type=click.Path(path_type=Path), help="Make a folder like an SDK's home")
+def config(cflags: bool, libs: bool, bin_dir: bool, home: Path | None) -> None:
+    """Print what building a host program against the simulator needs.
 
+    --home FOLDER makes a folder laid out as an installed SDK, for builds that want $UPMEM_HOME or
+    CMake's toolchain file, and prints its path: source FOLDER/upmem_env.sh.
+    """
+    from upmem_sim.host import places
+    from upmem_sim.host.home import write_home
+    from upmem_sim.host.pkg_config import VERSION
+
+    if home is not None:
+        click.echo(write_home(home, VERSION))
+        return
     if not (cflags or libs or bin_dir):
-        raise click.UsageError("give --cflags, --libs or --bin-dir")
+        raise click.UsageError("give --cflags, --libs, --bin-dir or --home")
     asked = ((cflags, places.cflags), (libs, places.libs), (bin_dir, places.bin_dir))
     click.echo(" ".join(str(text()) for wanted, text in asked if wanted))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,62 @@ def test_preprocessing_and_version(shell: Shell) -> None:
     shell.folder.joinpath("a.c").write_text(PLAIN)
     assert "__host" not in shell.run(CLANG, "-E", "-DF=77", "a.c").stdout
     assert "upmem_sim" in shell.run(CLANG, "--version").stdout
+
+
+CMAKE = """
+cmake_minimum_required(VERSION 3.15...3.30)
+project(both C)
+if(DPU)
+  include("$ENV{UPMEM_HOME}/share/upmem/cmake/dpu.cmake")
+  set(CMAKE_C_FLAGS_RELEASE "-g0 -O3 -flto=thin")
+  add_executable(task task.c)
+  target_compile_definitions(task PUBLIC NR_TASKLETS=7)
+  target_link_options(task PUBLIC -DNR_TASKLETS=7)
+else()
+  include("$ENV{UPMEM_HOME}/share/upmem/cmake/include/host/DpuHost.cmake")
+  add_executable(plain host.c)
+  target_include_directories(plain PUBLIC ${DPU_HOST_INCLUDE_DIRECTORIES})
+  target_link_directories(plain PUBLIC ${DPU_HOST_LINK_DIRECTORIES})
+  target_link_libraries(plain ${DPU_HOST_LIBRARIES})
+  set(PKG_CONFIG_EXECUTABLE "dpu-pkg-config")
+  find_package(PkgConfig REQUIRED)
+  pkg_search_module(DPU REQUIRED IMPORTED_TARGET dpu)
+  add_executable(packaged host.c)
+  target_link_libraries(packaged PRIVATE PkgConfig::DPU)
+endif()
+"""
+HOST = """
+#include <dpu.h>
+int main(void) {
+    struct dpu_set_t set, dpu;
+    int x;
+    DPU_ASSERT(dpu_alloc(1, NULL, &set));
+    DPU_ASSERT(dpu_load(set, "dpu/task", NULL));
+    DPU_FOREACH(set, dpu) { DPU_ASSERT(dpu_copy_from(dpu, "x", 0, &x, sizeof x)); }
+    printf("%d\\n", x);
+    return 0;
+}
+"""
+
+
+def test_home_for_builds_with_upmem_env_and_cmake(shell: Shell) -> None:
+    """As an installed SDK: a file to source, a toolchain file, host variables, pkg-config."""
+    if shutil.which("cmake") is None:
+        pytest.skip("no cmake")
+    home = shell.run("upmem-sim", "config", "--home", "an sdk").stdout.strip()
+    assert home == str(shell.folder / "an sdk")
+    shell.run("upmem-sim", "config", "--home", "an sdk")  # again: renewed
+    shell.folder.joinpath("task.c").write_text(PLAIN.replace("= F", "= NR_TASKLETS"))
+    shell.folder.joinpath("host.c").write_text(HOST)
+    shell.folder.joinpath("CMakeLists.txt").write_text(CMAKE)
+    steps = [". 'an sdk/upmem_env.sh' hw", "set -e", 'echo "$UPMEM_HOME"']
+    for folder, option in (("dpu", "-DDPU=1"), ("host", "-DDPU=0")):
+        steps.append(f"cmake -S . -B {folder} -DCMAKE_BUILD_TYPE=Release {option} >&2")
+        steps.append(f"cmake --build {folder} >&2")
+    steps += ["host/plain", "host/packaged"]
+    done = shell.run("sh", "-c", "\n".join(steps))
+    assert done.stdout == f"{home}\n7\n7\n"
+    (shell.folder / "full").mkdir()
+    (shell.folder / "full" / "file").touch()
+    wrong = shell.run("upmem-sim", "config", "--home", "full", expect=1)
+    assert "full: holds other files: name a new folder" in wrong.stderr

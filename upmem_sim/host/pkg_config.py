@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 
@@ -9,19 +10,27 @@ from upmem_sim.errors import SimError
 from upmem_sim.host import places
 
 VERSION = "2025.1.0"  # of the SDK whose interface dpu.h has
+TOOL_VERSION = "0.29.2"  # of the pkg-config whose command line this is
 _PARTS: dict[str, Callable[[], str]] = {
     "--cflags": places.cflags,
     "--cflags-only-I": places.cflags,
+    "--cflags-only-other": lambda: "",
     "--libs": places.libs,
+    "--libs-only-L": lambda: shlex.quote(f"-L{places.lib_dir()}"),
+    "--libs-only-l": lambda: "-ldpu",
+    "--libs-only-other": lambda: shlex.quote(f"-Wl,-rpath,{places.lib_dir()}"),
+    "--variable=prefix": lambda: str(places.lib_dir().parent),
     "--modversion": lambda: VERSION,
     "--variable=includedir": lambda: str(places.INCLUDE_DIR.parent),
     "--variable=libdir": lambda: str(places.lib_dir()),
 }
-_SILENT = ("--exists", "--print-errors", "--silence-errors", "--static")
+_SILENT = ("--exists", "--print-errors", "--short-errors", "--silence-errors", "--static")
 
 
 def answer(arguments: Sequence[str]) -> str:
     """What to print. Errors: SimError for unknown options and packages."""
+    if "--version" in arguments:
+        return TOOL_VERSION
     packages = [a for a in arguments if not a.startswith("-")]
     options = [a for a in arguments if a.startswith("-")]
     for package in packages:
