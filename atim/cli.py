@@ -125,8 +125,9 @@ def _measuring(options: Mapping[str, Any]) -> dict[str, Any]:
 )
 @SHOWING
 def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **options: Any) -> None:
-    """Tune a workload, or a function of a file that returns te tensors."""
+    """Tune a workload, or a function of a file that returns te tensors, or a PrimFunc."""
     import atim  # TVM takes seconds to import; --help need not wait for it
+    from atim.tuner import Run
 
     if options["resident"] and options["count_all"]:
         raise UsageError("--resident and --count-all contradict each other: give one of them")
@@ -147,8 +148,10 @@ def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **optio
         run.best  # noqa: B018 (raises when nothing was valid)
         return
     _tell(folder)
-    run.best.build().export(folder / "best", data=False)
-    click.echo(f"wrote {folder / 'best'}: kernel.c, host.c, a Makefile; more: atim export {folder}")
+    if isinstance(run, Run):
+        run.best.build().export(folder / "best", data=False)
+        click.echo(f"wrote {folder / 'best'}: kernel.c, host.c, a Makefile")
+        click.echo(f"more: atim export {folder}")
     click.echo("again: the same command, or .best.build() of what atim.tune returns, takes seconds")
 
 

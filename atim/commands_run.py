@@ -43,12 +43,16 @@ def trace(folder: Path, out: Path | None) -> None:
     The file opens in https://ui.perfetto.dev.
     """
     from atim import runtime, toolchain
-    from atim.errors import RecordError
+    from atim.errors import RecordError, UnsupportedError
     from atim.tuner.folder import open_best
     from atim.tuner.measure import sample_inputs
+    from atim.tuner.staged_run import StagedBest
     from upmem_sim.timeline import write_perfetto
 
     best = open_best(folder)
+    if isinstance(best, StagedBest):
+        names = ", ".join(stage.outputs[-1] for stage in best.stages)
+        raise UnsupportedError(f"trace: {len(best.stages)} stages ({names}), one kernel is needed")
     target = best.sketch.target
     artifact = toolchain.build(best.sources(), target)
     dpu, result = runtime.trace(artifact, sample_inputs(best.sketch.program.original))

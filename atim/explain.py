@@ -16,6 +16,7 @@ from atim.outcome import Timing
 from atim.runtime import host_times
 from atim.target import Target
 from atim.tuner.result import Best
+from atim.tuner.staged_run import StagedBest
 from upmem_sim import TransferModel
 
 __all__ = ["Bound", "explain", "kernel_bounds"]
@@ -73,8 +74,25 @@ def kernel_bounds(counters: Mapping[str, float], tasklets: int, target: Target) 
     return sorted(bounds, key=lambda bound: -bound.cycles)
 
 
-def explain(best: Best) -> str:
+def explain(best: Best | StagedBest) -> str:
     """The text of `atim explain`."""
+    return _stages(best) if isinstance(best, StagedBest) else _one(best)
+
+
+def _stages(best: StagedBest) -> str:
+    """Where the time goes, stage by stage, and then what bounds each kernel."""
+    total = best.timing.total
+    lines = [f"{best.title}: {total * 1e3:.3f} ms in {len(best.stages)} stages", ""]
+    for number, (stage, part) in enumerate(zip(best.stages, best.parts, strict=True), 1):
+        share = part.timing.total / total
+        where = stage.reason or "on the DPUs"
+        name = stage.outputs[-1]
+        lines.append(f"{number} {name}: {part.timing.total * 1e3:.3f} ms {share:4.0%}  {where}")
+    kernels = [part for part in best.parts if isinstance(part, Best)]
+    return "\n".join(["\n".join(lines), *(f"\n{_one(kernel)}" for kernel in kernels)])
+
+
+def _one(best: Best) -> str:
     sources, target, timing = best.sources(), best.sketch.target, best.timing
     counters = best.record.counters
     lines = [f"{best.title}: {timing.total * 1e3:.3f} ms on {sources.plan.dpus} DPUs", ""]

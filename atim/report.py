@@ -17,7 +17,9 @@ from typing import Any
 
 from atim.errors import RecordError
 from atim.runtime import Timing
-from atim.tuner.database import FILE_NAME, Database
+from atim.tuner.database import FILE_NAME, Database, Record, StoredRun
+from atim.tuner.folder import newest, stages_in
+from atim.tuner.staged_run import total_of
 
 __all__ = ["Story", "page", "read", "text", "write"]
 
@@ -41,6 +43,7 @@ class Story:
     best       timing of the best valid trial; None if there is none
     decisions  of the best trial, with its sketch's name first
     why        what the first failed trial said, "" when none failed
+    stages     of a program of several: (name, timing, how it is done) of each
     notes      lines for the end: where the records are, how to rebuild, why the search stopped
     """
 
@@ -53,12 +56,14 @@ class Story:
     decisions: Mapping[str, int] = field(default_factory=dict)
     why: str = ""
     notes: tuple[str, ...] = ()
+    stages: tuple[tuple[str, Timing, str], ...] = ()
 
     @property
     def rows(self) -> list[tuple[str, Timing]]:
-        """The lines of the table: baseline, then best."""
+        """The lines of the table: baseline, then best, then the stages of the best."""
         rows = [self.baseline] if self.baseline else []
-        return rows + ([("best", self.best)] if self.best else [])
+        rows += [("best", self.best)] if self.best else []
+        return rows + [(f"  {name}", timing) for name, timing, _ in self.stages]
 
     @property
     def ratio(self) -> float | None:
@@ -74,8 +79,18 @@ def read(folder: Path) -> Story:
         runs = database.runs()
         if not runs:
             raise RecordError(f"{folder}: no run recorded")
-        run = runs[-1]
-        records = [r for r in database.records(run.id) if r.status != "pending"]
+        run = newest(runs)
+        facts = stages_in(run)
+        by_key = {stored.key.text(): stored for stored in runs}
+        kernels = [by_key[fact["key"]] for fact in facts if fact.get("key") in by_key]
+        kernels = kernels if facts else [run]
+        stories = [_of_kernel(folder, part, database.records(part.id)) for part in kernels]
+    return _of_stages(folder, run, stories) if facts else stories[0]
+
+
+def _of_kernel(folder: Path, run: StoredRun, all_records: Sequence[Record]) -> Story:
+    """The story of one search."""
+    records = [r for r in all_records if r.status != "pending"]
     valid = [r for r in records if r.timing is not None]
     best = min(valid, key=lambda r: r.objective_s, default=None)
     if run.winner is not None:
@@ -89,12 +104,61 @@ def read(folder: Path) -> Story:
         sketch="" if best is None else best.sketch,
         decisions={} if best is None else dict(best.decisions),
         why=next((f"{r.reason}: {r.message}" for r in records if r.timing is None), ""),
-        notes=(
-            f"ended: {run.ended or 'no, interrupted'} (asked for {run.trials} trials)",
-            f"records: {folder / FILE_NAME}",
-            f"plots and page: atim report {folder}",
-        ),
+        notes=_notes(folder, run),
     )
+
+
+def _notes(folder: Path, run: StoredRun) -> tuple[str, ...]:
+    return (
+        f"ended: {run.ended or 'no, interrupted'} (asked for {run.trials} trials)",
+        f"records: {folder / FILE_NAME}",
+        f"plots and page: atim report {folder}",
+    )
+
+
+def _of_stages(folder: Path, run: StoredRun, kernels: Sequence[Story]) -> Story:
+    """The story of a program of several stages: sums over them. A trial counts as its stage's time
+    beside the best of all other stages."""
+    left = iter(kernels)
+    told: list[tuple[str, Timing | None, str, Timing | None]] = []
+    for number, fact in enumerate(stages_in(run), 1):
+        if "timing" in fact:
+            spent = Timing(*fact["timing"])
+            told.append((f"{number} {fact['name']}", spent, f"host: {fact['reason']}", spent))
+            continue
+        story = next(left, None)
+        name = str(fact["name"]).rpartition("(")[2].rstrip(")")
+        how = "" if story is None else _chosen(story)
+        timing = None if story is None else story.best
+        by_hand = story.baseline[1] if story and story.baseline else None
+        told.append((f"{number} {name}", timing, how, by_hand))
+    best, by_hand = _sum([t for _, t, _, _ in told]), _sum([t for *_, t in told])
+    whole = None if best is None else best.total
+    trials: list[float | None] = []
+    for story in kernels:
+        own = story.best.total if story.best else 0.0
+        trials += [None if whole is None or s is None else whole - own + s for s in story.trials]
+    return Story(
+        title=f"{run.key.workload} on {run.key.target}",
+        trials=tuple(trials),
+        failures=sum((Counter(story.failures) for story in kernels), Counter()),
+        baseline=None if by_hand is None else ("PrIM-style stages", by_hand),
+        best=best,
+        why=next((story.why for story in kernels if story.why), ""),
+        notes=_notes(folder, run),
+        stages=tuple((name, t, how) for name, t, how, _ in told if t is not None),
+    )
+
+
+def _sum(timings: Sequence[Timing | None]) -> Timing | None:
+    """None when one is missing."""
+    known = [timing for timing in timings if timing is not None]
+    return total_of(known) if len(known) == len(timings) else None
+
+
+def _chosen(story: Story) -> str:
+    chosen = ", ".join(f"{name} {value}" for name, value in story.decisions.items())
+    return f"sketch {story.sketch}: {chosen}"
 
 
 def _baseline(facts: Mapping[str, object]) -> tuple[str, Timing] | None:
@@ -108,8 +172,9 @@ def text(story: Story) -> str:
     """The report for a terminal."""
     lines = [story.title, "", *_table(story)]
     if story.decisions:
-        chosen = ", ".join(f"{name} {value}" for name, value in story.decisions.items())
-        lines += ["", f"best: sketch {story.sketch}: {chosen}"]
+        lines += ["", f"best: {_chosen(story)}"]
+    if story.stages:
+        lines += ["", *(f"{name}: {how}" for name, _, how in story.stages)]
     lines += ["", _count(story), *story.notes]
     return "\n".join(lines)
 
@@ -207,6 +272,11 @@ def page(story: Story, png: bytes) -> str:
         f"<tr><th>{html.escape(name)}</th><td>{value}</td></tr>\n"
         for name, value in story.decisions.items()
     )
+    chosen += "".join(
+        f"<tr><th>{html.escape(name)}</th><td>{html.escape(how)}</td></tr>\n"
+        for name, _, how in story.stages
+    )
+    heading = story.sketch or (f"{len(story.stages)} stages" if story.stages else "none")
     notes = "".join(f"<li>{html.escape(line)}</li>\n" for line in (_count(story), *story.notes))
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -223,7 +293,7 @@ img {{ max-width: 100%; }}
 <table><tr><th>milliseconds</th>{head}<th>total</th></tr>
 {rows}</table>
 <img alt="tuning curve and time breakdown" src="data:image/png;base64,{image}">
-<h2>Best schedule: {html.escape(story.sketch or "none")}</h2>
+<h2>Best schedule: {html.escape(heading)}</h2>
 <table>{chosen}</table>
 <ul>{notes}</ul>
 </body></html>

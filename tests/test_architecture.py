@@ -20,6 +20,7 @@ LEVELS = {
     "atim.errors": 0,
     "upmem_sim": 1,
     "atim.target": 2,
+    "atim.functions": 3,
     "atim.products": 3,
     "atim.workloads": 3,
     "atim.evaluate_expr": 2,

@@ -23,6 +23,7 @@ from atim.codegen.lower import lift
 from atim.codegen.names import Names
 from atim.codegen.split import Nest, Split, operation
 from atim.codegen.transfer import Placed, Tensor, Tile
+from atim.functions import HOST
 
 HEAD = """\
 /* Host side of {title}: slices for the DPUs, and the work that stays here. */
@@ -261,11 +262,6 @@ def _tile_functions(tile: Tile) -> list[str]:
     return pieces
 
 
-MATH = """
-exp exp2 log log2 log10 sqrt pow sin cos tan tanh sinh cosh asin acos atan atan2 erf floor ceil
-trunc round nearbyint fmod
-"""
-
 # host nests --------------------------------------------------------------------------------------
 
 
@@ -317,7 +313,7 @@ class Host(Emitter):
     unroll = unroll_some = "#pragma GCC unroll 8"
     rolled = "#pragma GCC unroll 1"
     where = "host code"
-    functions: ClassVar[Mapping[str, str]] = {name: name for name in MATH.split()}
+    functions: ClassVar[Mapping[str, str]] = {name: name for name in HOST}
 
     def __init__(
         self,

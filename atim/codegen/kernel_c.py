@@ -15,7 +15,7 @@ from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.access import storage, uses
 from atim.codegen.copies import READ, WRITE, in_mram, item_bytes
-from atim.codegen.emit import PRIMARY, UNARY, Emitter, c_type
+from atim.codegen.emit import PRIMARY, UNARY, Emitter, c_type, dtype_of
 from atim.codegen.kernel_func import (
     Tiles,
     body_of,
@@ -27,6 +27,7 @@ from atim.codegen.kernel_func import (
 )
 from atim.codegen.kernel_helpers import FUNCTION_NAMES, helpers_for
 from atim.codegen.lower import BARRIER, Spread
+from atim.codegen.math_c import MATH, NEEDS
 from atim.codegen.mram_words import LOAD, STORE, owns_words, sole_stores, store_helper
 from atim.codegen.names import Names
 from atim.codegen.split import MUL_BYTES, MUL_STEP, operation
@@ -144,6 +145,12 @@ class Dpu(Emitter):
         self.helpers.setdefault(name, template.format(T=c_type(dtype), N=dtype, W=words))
         return name
 
+    def _math(self, name: str) -> str:
+        """The name of a function of float32; its text goes before the code."""
+        for part in (*NEEDS[name], name):
+            self.helpers.setdefault(f"{part}_float32", MATH[part])
+        return f"{name}_float32"
+
     def call(self, expr: ir.Call) -> tuple[str, int]:
         name = external_name(expr)
         if name in (READ, WRITE):
@@ -156,6 +163,8 @@ class Dpu(Emitter):
             return f"{self._function(name)}({', '.join(map(self.expr, expr.args[1:]))})", PRIMARY
         if operation(expr) == "address_of":
             return f"&{self.expr(expr.args[0])}", UNARY
+        if operation(expr) in MATH and dtype_of(expr) == "float32":
+            return f"{self._math(operation(expr))}({self.expr(expr.args[0])})", PRIMARY
         if name == BARRIER:
             return f"{BARRIER}(&all_tasklets)", PRIMARY
         return super().call(expr)

@@ -31,6 +31,7 @@ from atim.target import Target
 from atim.tuner.features import describe, estimate
 from atim.tuner.measure import Problem, run_task
 from atim.tuner.proposals import Matrix, Space
+from atim.tuner.result import Run
 from atim.tuner.trial import Task
 from atim.tuner.version import software_version
 
@@ -151,6 +152,7 @@ class PriceBook:
             workers=self.workers,
             progress=self.progress,
         )
+        assert isinstance(run, Run)  # a launch is one kernel
         return run.best.sketch, dict(run.best.record.decisions)
 
 

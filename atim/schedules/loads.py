@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import tvm
+import tvm_ffi
 from tvm import tirx
 
 from atim.errors import UnsupportedError
 
-__all__ = ["loads_of"]
+__all__ = ["calls_of", "loads_of"]
 
 # TVM's nodes have no Python types worth naming
 Node = Any
@@ -42,3 +43,14 @@ def loads_of(expr: Node, operations: dict[tuple[str, str], int]) -> list[Node]:
     key = (label, str(expr.ty))
     operations[key] = operations.get(key, 0) + 1
     return [load for child in children for load in loads_of(child, operations)]
+
+
+def calls_of(value: Node) -> list[tuple[str, str]]:
+    """(name, type) of the functions that an expression calls."""
+    found: list[tuple[str, str]] = []
+
+    def visit(call: tvm.ir.Call) -> None:
+        found.append((str(getattr(call.op, "name", "call")).rpartition(".")[2], str(call.ty)))
+
+    tvm_ffi.structural_walk(value, [(tvm.ir.Call, visit)])
+    return found

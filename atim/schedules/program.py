@@ -8,6 +8,7 @@ with the block's name.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 from operator import add
@@ -20,7 +21,8 @@ from tvm import sym, tirx
 from tvm.s_tir import Schedule
 
 from atim.errors import UnsupportedError
-from atim.schedules.loads import loads_of
+from atim.functions import on_dpus, on_host
+from atim.schedules.loads import calls_of, loads_of
 from atim.schedules.margins import BACKWARDS_MARGIN, Grown, with_margins
 
 __all__ = [
@@ -36,6 +38,8 @@ __all__ = [
 
 # TVM's nodes have no Python types worth naming
 Node = Any
+# a function's name and type -> it can be computed
+Known = Callable[[str, str], bool]
 
 # what a kernel can hold; 16-bit floats have no routine on a DPU that rounds as they must
 _TYPES = (
@@ -153,7 +157,7 @@ def analyse(func: tirx.PrimFunc) -> Program:
     block = schedule.get(main)
     name = str(block.name_hint)
     axes = tuple(_axis(iv, name) for iv in block.iter_vars)
-    output, inputs, operations = _body(block, [iv.var for iv in block.iter_vars])
+    output, inputs, operations = _body(block, [iv.var for iv in block.iter_vars], on_dpus)
     spatial = [i for i, axis in enumerate(axes) if not axis.reduce]
     if not _identity(output, spatial):
         raise UnsupportedError(f"block {name}: output not indexed by its axes in order")
@@ -270,7 +274,8 @@ def inlined(schedule: Schedule) -> tuple[Node, Node | None]:
 
 
 def _epilogue(block: Node, result: Operand, axes: tuple[Axis, ...]) -> Epilogue:
-    output, inputs, operations = _body(block, [iv.var for iv in block.iter_vars])
+    """What a kernel has no functions for is a nest of the host."""
+    output, inputs, operations = _body(block, [iv.var for iv in block.iter_vars], on_host)
     spatial = [i for i, axis in enumerate(axes) if not axis.reduce]
 
     def widened(operand: Operand) -> Operand:
@@ -290,14 +295,16 @@ def _epilogue(block: Node, result: Operand, axes: tuple[Axis, ...]) -> Epilogue:
     fused = _identity(widened(output), spatial) and all(
         _identity(read, spatial) for read in reads if read.name == result.name
     )
+    calls = calls_of(block.body.value)
+    fused = fused and all(on_dpus(name, dtype) for name, dtype in calls)
     others = tuple(read for read in reads if read.name != result.name)
     return Epilogue(str(block.name_hint), others, widened(output), operations, fused)
 
 
 def _body(
-    block: Node, variables: list[Node]
+    block: Node, variables: list[Node], has: Known
 ) -> tuple[Operand, tuple[Operand, ...], tuple[tuple[str, str, int], ...]]:
-    """(output, inputs, operations) of a block that stores one value."""
+    """(output, inputs, operations) of a block that stores one value; `has` says which functions."""
     name, store = str(block.name_hint), block.body
     if not isinstance(store, tirx.BufferStore):
         raise UnsupportedError(f"block {name}: one store expected, {type(store).__name__} found")
@@ -305,6 +312,10 @@ def _body(
     operations: dict[tuple[str, str], int] = {}
     loads: dict[str, Operand] = {}
     buffers: dict[str, Node] = {}
+    where = "a kernel" if has is on_dpus else "host code"
+    for function, dtype in calls_of(store.value):
+        if not has(function, dtype):
+            raise UnsupportedError(f"block {name}: {where} has no {function} of {dtype}")
     for load in loads_of(store.value, operations):
         operand = _operand(load.source, load.indices, variables, name)
         if not buffers.setdefault(operand.name, load.source).same_as(load.source):

@@ -2,14 +2,14 @@
 
 A kernel holds one reduction with what is element-wise around it. Longer programs (softmax,
 normalisations, maxima with their places) are cut between their blocks: each stage is a PrimFunc of
-its own, and tensors between stages lie on the host. Blocks that DPUs can't do exactly (exp, tanh,
-square roots) or that can't be placed there become stages of the host, with the reason.
+its own, and tensors between stages lie on the host. Blocks that can't be placed on DPUs, and
+functions of single elements between stages, become stages of the host, with the reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tvm
@@ -18,13 +18,14 @@ from tvm import ir, s_tir, tirx
 from tvm.s_tir import Schedule
 
 from atim.errors import UnsupportedError
+from atim.functions import KERNEL, on_dpus
 from atim.schedules.arguments import rewrite_arguments
+from atim.schedules.gathers import named_apart, narrow_indices, with_gathers
+from atim.schedules.loads import calls_of
 from atim.schedules.program import analyse, is_reduction
 
 __all__ = ["Stage", "stages_of"]
 
-# calls that emitted kernels know; everything else is the host's
-_ON_DPUS = ("fabs", "abs", "if_then_else", "likely", "isnan", "isfinite", "isinf")
 # arithmetic that is worth repeating for each reader rather than a tensor between stages
 _CHEAP = 2
 
@@ -47,13 +48,20 @@ class Stage:
 
 
 def stages_of(func: tirx.PrimFunc) -> tuple[Stage, ...]:
-    """The stages of a program in order; one where a single kernel holds it all.
+    """The stages of a program in order; one, the program itself, where a single kernel holds it.
 
     Raises `UnsupportedError` with every block's reason where nothing can be placed on DPUs.
     """
-    schedule = Schedule(rewrite_arguments(func), debug_mask="none", error_render_level="none")
+    func = narrow_indices(func)
+    whole = _single(func)
+    if whole is not None:
+        return (whole,)
+    apart = named_apart(rewrite_arguments(func))
+    schedule = Schedule(apart, debug_mask="none", error_render_level="none")
     _inline(schedule)
-    func = schedule.mod["main"]
+    gathered = with_gathers(schedule.mod["main"])
+    func = gathered.func
+    schedule = Schedule(func, debug_mask="none", error_render_level="none")
     blocks = _blocks(schedule)
     _check_names(func, blocks)
     groups = _groups(func, blocks)
@@ -62,10 +70,45 @@ def stages_of(func: tirx.PrimFunc) -> tuple[Stage, ...]:
     for at, group in enumerate(groups):
         later = [r.source for other in groups[at + 1 :] for i in other for r in blocks[i].reads]
         stages.append(_stage(func, blocks, nests, group, later))
+        if stages[-1].outputs[-1] in gathered.reasons:
+            stages[-1] = replace(stages[-1], reason=gathered.reasons[stages[-1].outputs[-1]])
+    stages = _near_their_operands(stages, [[blocks[i] for i in group] for group in groups])
     if all(stage.reason for stage in stages):
         reasons = dict.fromkeys(str(stage.reason) for stage in stages)
         raise UnsupportedError(f"nothing can be placed on DPUs: {'; '.join(reasons)}")
     return tuple(stages)
+
+
+def _single(func: tirx.PrimFunc) -> Stage | None:
+    """The program as one stage of the DPUs, if it has one output and a kernel can hold it."""
+    try:
+        program = analyse(func)
+    except UnsupportedError:
+        return None
+    last = program.output if program.epilogue is None else program.epilogue.output
+    names = [str(p.name) for p in func.params]
+    if last.name != names[-1] or program.output.name in names[:-1]:
+        return None
+    return Stage(program.block, func, tuple(names[:-1]), (last.name,), None)
+
+
+def _near_their_operands(stages: Sequence[Stage], blocks: Sequence[Sequence[Node]]) -> list[Stage]:
+    """Functions of single elements between stages are the host's, if DPUs have anything else to do:
+    their operands and results are there anyway, and a DPU takes a thousand instructions for one."""
+    slow = [
+        [name for block in group for name, _ in _calls(block) if name in KERNEL]
+        if not any(is_reduction(block) for block in group)
+        else []
+        for group in blocks
+    ]
+    if not any(s.reason is None and not names for s, names in zip(stages, slow, strict=True)):
+        return list(stages)
+    return [
+        replace(s, reason=f"block {s.name}: {names[0]} is done on the host, where its operand is")
+        if names and s.reason is None
+        else s
+        for s, names in zip(stages, slow, strict=True)
+    ]
 
 
 def _blocks(schedule: Schedule) -> list[Node]:
@@ -90,17 +133,14 @@ def _check_names(func: tirx.PrimFunc, blocks: Sequence[Node]) -> None:
                 )
 
 
+def _calls(block: Node) -> list[tuple[str, str]]:
+    """(name, type) of the functions in the block."""
+    return calls_of(block.body.value) if isinstance(block.body, tirx.BufferStore) else []
+
+
 def _host_call(block: Node) -> str | None:
     """A function in the block that kernels don't have."""
-    found: list[str] = []
-
-    def visit(call: ir.Call) -> None:
-        name = str(getattr(call.op, "name", "")).rpartition(".")[2]
-        if name not in _ON_DPUS:
-            found.append(name)
-
-    tvm_ffi.structural_walk(block.body, [(ir.Call, visit)])
-    return found[0] if found else None
+    return next((name for name, dtype in _calls(block) if not on_dpus(name, dtype)), None)
 
 
 def _operations(block: Node) -> int:
@@ -111,7 +151,7 @@ def _operations(block: Node) -> int:
         count += hasattr(node, "a") and hasattr(node, "b")
 
     tvm_ffi.structural_walk(block.body.value, [(ir.Expr, visit)])
-    return count
+    return count + sum(KERNEL.get(name, 0) for name, _ in _calls(block))
 
 
 def _inline(schedule: Schedule) -> None:

@@ -14,6 +14,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from atim.functions import KERNEL
 from atim.schedules.memory import Copy, copies_of
 from atim.schedules.products import ProductCosts, product_costs
 from atim.schedules.program import Operand
@@ -290,7 +291,7 @@ def _kind(dtype: str) -> int:
 
 
 def _slots(op: str, dtype: str) -> int:
-    return _SLOTS.get(op, _OTHER)[_kind(dtype)]
+    return KERNEL.get(op) or _SLOTS.get(op, _OTHER)[_kind(dtype)]
 
 
 def _words(op: str, dtype: str) -> int:

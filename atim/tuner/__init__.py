@@ -11,6 +11,8 @@
     merge       records of several folders in one   exchange    records as TVM's JSONDatabase
     baselines   other searches to compare with      experience  what earlier runs measured
     trace       schedules as text                   display     progress
+    staged      programs of several stages          staged_run  their search and its result
+    scheduler   trials shared by several searches   setup       what calls check before they start
 
 Names are loaded when first used: a builder process needs only a part of this.
 """
@@ -24,15 +26,18 @@ if TYPE_CHECKING:
     from atim.tuner.api import tune
     from atim.tuner.loop import Limits
     from atim.tuner.result import Best, Built, Run
+    from atim.tuner.staged_run import StagedBest, StagedRun
     from atim.tuner.tasks import tune_tasks
 
-__all__ = ["Best", "Built", "Limits", "Run", "tune", "tune_tasks"]
+__all__ = ["Best", "Built", "Limits", "Run", "StagedBest", "StagedRun", "tune", "tune_tasks"]
 
 _HOME = {
     "Best": "atim.tuner.result",
     "Built": "atim.tuner.result",
     "Limits": "atim.tuner.loop",
     "Run": "atim.tuner.result",
+    "StagedBest": "atim.tuner.staged_run",
+    "StagedRun": "atim.tuner.staged_run",
     "tune": "atim.tuner.api",
     "tune_tasks": "atim.tuner.tasks",
 }

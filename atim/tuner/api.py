@@ -11,33 +11,29 @@ from pathlib import Path
 
 from tvm import te, tirx
 
-from atim import toolchain
-from atim.errors import UsageError
+from atim.schedules.stages import stages_of
 from atim.target import Target
 from atim.tuner import experience
-from atim.tuner.cost_model import Samples
-from atim.tuner.database import Database, RunKey
-from atim.tuner.display import MODES, Display
-from atim.tuner.loop import Limits, Result, tune_records
-from atim.tuner.plan import Plan
-from atim.tuner.proposals import Candidate
-from atim.tuner.remote import KEY, Fleet
-from atim.tuner.result import Run
-from atim.tuner.search import Observation, Options
+from atim.tuner.database import Database
+from atim.tuner.display import Display
+from atim.tuner.loop import Limits, tune_records
+from atim.tuner.plan import Plan, program_of
+from atim.tuner.remote import KEY
+from atim.tuner.result import Run, history_of, run_of
+from atim.tuner.scheduler import Shared
+from atim.tuner.search import Options
+from atim.tuner.setup import (
+    REMOTE_WORKERS,
+    check_arguments,
+    display_mode,
+    fleet_of,
+    tell_earlier,
+    tell_others,
+)
+from atim.tuner.staged_run import StagedPlan, StagedRun, tune_staged
 from atim.workloads import Workload
 
-__all__ = [
-    "REMOTE_WORKERS",
-    "check_arguments",
-    "display_mode",
-    "fleet_of",
-    "tell_others",
-    "tune",
-]
-
-MOST_TRIALS = 1_000_000
-MOST_WORKERS = 256
-REMOTE_WORKERS = 64  # workers of a tracker that are used at most, unless asked otherwise
+__all__ = ["tune"]
 
 
 def tune(
@@ -56,8 +52,12 @@ def tune(
     model: str | Path | None = None,
     tracker: str | None = None,
     key: str = KEY,
-) -> Run:
+) -> Run | StagedRun:
     """Find a fast schedule of a program for a target.
+
+    A program that one kernel holds gives a Run. Softmax, normalisations, places of maxima and other
+    programs of several stages give a StagedRun: each stage of the DPUs is searched, the trials go
+    where they help most, and what DPUs can't do is the host's, with the reason in the report.
 
     program: a named workload, a PrimFunc, or te tensors (inputs first, output last). resident:
     inputs that lie on the DPUs before the call, whose transfer is not counted (None: the workload's
@@ -76,97 +76,43 @@ def tune(
     check_arguments(target, trials, workers, seed)
     mode, fleet = display_mode(progress), fleet_of(tracker, key)
     options = Options(trials=trials, seed=seed)
-    plan = Plan.of(program, target, options, resident=resident, name=name, search=search)
+    func, title = program_of(program, name)
+    if resident is None:
+        resident = program.resident if isinstance(program, Workload) else ()
+    folder = Path(work_dir or Path("runs") / title.replace(" ", "-"))
+    stages = stages_of(func)
+    shared = Shared(trials, workers, limits, fleet)
+    if len(stages) > 1:
+        whole = StagedPlan.of(func, title, stages, target, options, resident, search)
+        return tune_staged(whole, shared, folder, mode, model)
+    plan = Plan.of(stages[0].func, target, options, resident=resident, name=title, search=search)
+    return _tune_kernel(plan, shared, folder, mode, model)
+
+
+def _tune_kernel(
+    plan: Plan, shared: Shared, folder: Path, mode: str, model: str | Path | None
+) -> Run:
+    """Search a program of one kernel, going on from what the folder holds."""
     earlier = [] if model is None else experience.read(Path(model), plan.model)
     plan.model.start_from(earlier)
-    folder = Path(work_dir or Path("runs") / plan.key.workload.replace(" ", "-"))
+    workers = shared.workers or (REMOTE_WORKERS if shared.fleet else 2)
     with Database(folder, write=True) as database, Display(mode) as display:
         tell_others(database, [plan.key], display)
-        _tell_earlier(earlier, display)
+        tell_earlier(earlier, display)
         result = tune_records(
             plan.problem,
             plan.search,
             plan.entry,
             database,
             display,
-            workers=min(trials, workers or (REMOTE_WORKERS if fleet else 2)),
-            limits=limits,
+            workers=min(shared.trials, workers),
+            limits=shared.limits,
             baselines=plan.baselines(),
-            fleet=fleet,
+            fleet=shared.fleet,
         )
         run = run_of(plan, folder, result)
         display.end(**run.summary())
-    samples = None if model is None else plan.samples(_history(plan, result))
+    samples = None if model is None else plan.samples(history_of(plan, result))
     if model is not None and samples is not None:
         experience.add(Path(model), plan.model, samples)
     return run
-
-
-def _tell_earlier(earlier: Sequence[Samples], display: Display) -> None:
-    if earlier:
-        count = sum(len(run.seconds) for run in earlier)
-        display.say(f"starts from {count} trials of {len(earlier)} earlier runs")
-
-
-def run_of(plan: Plan, folder: Path, result: Result) -> Run:
-    """What the caller gets. Raises ScheduleError when there was no candidate at all."""
-    if not result.records:
-        raise plan.nothing_legal()
-    by_name = {sketch.name: sketch for sketch in plan.sketches}
-    return Run(plan.key, folder, result.records, result.winner, result.ended, result.facts, by_name)
-
-
-def _history(plan: Plan, result: Result) -> list[Observation]:
-    places = {sketch.name: n for n, sketch in enumerate(plan.sketches)}
-    return [
-        Observation(Candidate(places[r.sketch], tuple(r.decisions.values())), r.objective_s)
-        for r in result.records
-    ]
-
-
-def check_arguments(target: object, trials: int, workers: int | None, seed: int) -> None:
-    """UsageError for a target that is none, such as its name alone, and for wrong numbers."""
-    if not isinstance(target, Target):
-        raise UsageError(f"target: {target!r} is no Target; make one: Target('upmem-v1a')")
-    some = 1 if workers is None else workers
-    for what, value, low, high in (
-        ("trials", trials, 1, MOST_TRIALS),
-        ("workers", some, 1, MOST_WORKERS),
-        ("seed", seed, 0, None),
-    ):
-        if not isinstance(value, int):
-            raise UsageError(f"{what}: {value!r} is no integer")
-        if value < low:
-            raise UsageError(f"{what}: {value} requested, at least {low} needed")
-        if high is not None and value > high:
-            raise UsageError(f"{what}: {value} requested, limit {high}")
-
-
-def display_mode(progress: bool | str) -> str:
-    """One of `display.MODES`; True is text, False is quiet."""
-    if isinstance(progress, bool):
-        return "text" if progress else "quiet"
-    if progress not in MODES:
-        raise UsageError(f"progress: {progress!r} unknown, known: {', '.join(MODES)}")
-    return progress
-
-
-def fleet_of(tracker: str | None, key: str) -> Fleet | None:
-    """The workers of a tracker that answers; without one, this machine needs a C compiler."""
-    if tracker is None:
-        toolchain.find_compiler()
-        return None
-    fleet = Fleet.at(tracker, key)
-    fleet.check()
-    return fleet
-
-
-def tell_others(database: Database, keys: Sequence[RunKey], display: Display) -> None:
-    """Say that records for something else are in the folder, and left alone."""
-    others = [run.key for run in database.runs() if run.key not in keys]
-    wanted = {(key.program, key.target): key.version for key in keys}
-    ours = [k for k in others if (k.program, k.target) in wanted]
-    if ours and all(k.version != wanted[k.program, k.target] for k in ours):
-        display.say("records of another software version are in the folder: they are not used")
-    elif others and not ours:
-        display.say("records of another program or target are in the folder: they are not used")

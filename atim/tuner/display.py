@@ -35,11 +35,17 @@ def breakdown(timing: Sequence[float]) -> str:
 
 
 class Display:
-    """mode: one of MODES. weights: of several programs, by name: the best total is their weighted
-    sum. A context manager."""
+    """mode: one of MODES. weights: of several programs (or stages, as `what` says), by name: the
+    best total is their weighted sum. A context manager."""
 
-    def __init__(self, mode: str = "text", weights: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        mode: str = "text",
+        weights: Mapping[str, float] | None = None,
+        what: str = "programs",
+    ) -> None:
         self._mode = mode
+        self._what = what
         self._weights = dict(weights or {})
         self._bar: Any = None
         self._total = 0
@@ -178,13 +184,13 @@ class Display:
         valid = self._done - self._failed
         best, total = "none yet", self._best_total()
         if self._weights and total is not None:
-            best = f"{total * 1e3:.3f} ms for all {len(self._weights)} programs"
+            best = f"{total * 1e3:.3f} ms for all {len(self._weights)} {self._what}"
         elif total is not None:
             (record,) = self._best.values()
             assert record.timing is not None
             best = breakdown(record.timing)
         elif self._weights:
-            best = f"of {len(self._best)} of {len(self._weights)} programs"
+            best = f"of {len(self._best)} of {len(self._weights)} {self._what}"
         left = self._left_s()
         speed = "" if left is None else f", {self._rate():.1f} trials/s, {_clock(left)} left"
         return f"best {best}, {valid} valid, {self._failed} failed, round {self._round}{speed}"

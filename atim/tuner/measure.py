@@ -52,6 +52,8 @@ __all__ = [
     "check_piece",
     "digest_of",
     "run_task",
+    "sample_inputs",
+    "staged_arrays",
 ]
 
 Array = NDArray[Any]
@@ -71,13 +73,15 @@ NO_ROOM_WORDS = ("No space left", "NoSpaceLeft", "Disk quota exceeded", "DiskQuo
 class Problem:
     """What is tuned, as a picklable job for builders. `program` is a PrimFunc as TVM's JSON.
 
-    version: the software that the tuner runs, which must be the builder's too.
+    version: the software that the tuner runs, which must be the builder's too. origin: of a stage,
+    the program it is part of and the stages before it, from which its inputs are computed.
     """
 
     program: str
     target: Target
     resident: tuple[str, ...] = ()
     version: str = ""
+    origin: tuple[str, ...] = ()
 
     @staticmethod
     def of(func: tirx.PrimFunc, target: Target, resident: tuple[str, ...] = ()) -> Problem:
@@ -90,8 +94,14 @@ class Problem:
         return design_space(self.func(), self.target, self.resident)
 
     def inputs(self) -> dict[str, Array]:
-        """Inputs by name: integers 0 to 49, floats in [0, 1), always the same."""
-        return sample_inputs(self.func())
+        """Inputs by name: integers 0 to 49, floats in [0, 1), always the same; of a stage, what
+        the stages before it make of such inputs."""
+        func = self.func()
+        if not self.origin:
+            return sample_inputs(func)
+        whole, *before = (tvm.ir.load_json(text) for text in self.origin)
+        arrays = staged_arrays(sample_inputs(whole), before)
+        return {p.name: arrays[p.name] for p in input_tensors(func)}
 
     def prepare(self) -> Any:
         """For `builder`: a function from `Task` to `Measurement`.
@@ -113,6 +123,15 @@ def sample_inputs(func: tirx.PrimFunc) -> dict[str, Array]:
         p.name: random_array(rng, tuple(int(n) for n in p.shape), str(p.dtype))
         for p in input_tensors(func)
     }
+
+
+def staged_arrays(inputs: Mapping[str, Array], stages: Sequence[tirx.PrimFunc]) -> dict[str, Array]:
+    """The inputs, and the output of each stage after the other, by NumPy."""
+    arrays = dict(inputs)
+    for stage in stages:
+        output = str(stage.params[-1].name)
+        arrays[output] = evaluate(stage, arrays, output=output)
+    return arrays
 
 
 def check_data(func: tirx.PrimFunc) -> Data:

@@ -23,9 +23,13 @@ from atim.schedules import Sketch
 from atim.schedules.rules import apply
 from atim.tuner.database import Record, RunKey
 from atim.tuner.display import PHASES, breakdown
+from atim.tuner.loop import Result
 from atim.tuner.measure import check_data
+from atim.tuner.plan import Plan
+from atim.tuner.proposals import Candidate
+from atim.tuner.search import Observation
 
-__all__ = ["Best", "Built", "Run"]
+__all__ = ["Best", "Built", "Run", "array_of", "history_of", "run_of"]
 
 Array = NDArray[Any]
 
@@ -86,7 +90,7 @@ class Built:
         if len(inputs) + len(named) != len(names) or set(names[: len(inputs)]) & set(named):
             raise UsageError(f"{len(inputs) + len(named)} inputs given, needs {', '.join(names)}")
         given = {**dict(zip(names, inputs, strict=False)), **named}
-        arrays = {name: _array(value) for name, value in given.items()}
+        arrays = {name: array_of(value) for name, value in given.items()}
         outcome = runtime.run(self.artifact, arrays, resident=self.resident, threads=threads)
         assert outcome.outputs is not None
         outputs = tuple(outcome.outputs.values())
@@ -175,11 +179,29 @@ class Run:
         return "\n".join(lines)
 
 
+def run_of(plan: Plan, folder: Path, result: Result) -> Run:
+    """What the caller gets. Raises ScheduleError when there was no candidate at all."""
+    if not result.records:
+        raise plan.nothing_legal()
+    by_name = {sketch.name: sketch for sketch in plan.sketches}
+    return Run(plan.key, folder, result.records, result.winner, result.ended, result.facts, by_name)
+
+
+def history_of(plan: Plan, result: Result) -> list[Observation]:
+    """The trials as a search sees them."""
+    places = {sketch.name: n for n, sketch in enumerate(plan.sketches)}
+    return [
+        Observation(Candidate(places[r.sketch], tuple(r.decisions.values())), r.objective_s)
+        for r in result.records
+    ]
+
+
 def _list(failures: Mapping[str, int]) -> str:
     return "".join(f", {count} {reason}" for reason, count in sorted(failures.items()))
 
 
-def _array(value: Any) -> Array:
+def array_of(value: Any) -> Array:
+    """A NumPy array of what has `numpy()`, DLPack or NumPy's own protocols."""
     if isinstance(value, np.ndarray):
         return value
     # TVM tensors copy themselves: NumPy's DLPack import crashes on some of them.

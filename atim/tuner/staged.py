@@ -1,4 +1,4 @@
-"""Programs of several stages (softmax, normalisations, chains of layers): built and tuned.
+"""Programs of several stages (softmax, normalisations, chains of layers), built.
 
 Each stage is a kernel of its own with its own schedule, or work of the host (schedules/stages.py
 says why); tensors between stages lie on the host, and moving them is part of the time.
@@ -25,10 +25,10 @@ from atim.schedules.stages import Stage, stages_of
 from atim.schedules.terms import terms_of
 from atim.schedules.verify import check, explain
 from atim.target import Target
-from atim.tuner.api import tune
+from atim.tuner.result import array_of
 from upmem_sim import TransferModel
 
-__all__ = ["Choice", "Staged", "build_stages", "tune_stages"]
+__all__ = ["Choice", "HostStep", "KernelStep", "Staged", "build_stages", "ends_of"]
 
 Array = NDArray[Any]
 Choice = Callable[[Stage, list[Sketch]], tuple[Sketch, Mapping[str, int]]]
@@ -39,12 +39,64 @@ DRAWS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """A stage, compiled: for the DPUs (`artifact`) or for the host (`host`)."""
+class KernelStep:
+    """A stage that DPUs do, compiled."""
 
     stage: Stage
-    artifact: toolchain.Artifact | None
-    host: HostStage | None
+    artifact: toolchain.Artifact
+
+    def run(
+        self, tensors: Mapping[str, Array], threads: int, resident: Sequence[str] = ()
+    ) -> tuple[dict[str, Array], Timing]:
+        """The stage's outputs and its time; all DPUs run."""
+        needed = {name: tensors[name] for name in self.stage.inputs}
+        mine = [name for name in self.stage.inputs if name in resident]
+        outcome = runtime.run(self.artifact, needed, resident=mine, threads=threads)
+        assert outcome.outputs is not None
+        return outcome.outputs, outcome.timing
+
+
+@dataclass(frozen=True, slots=True)
+class HostStep:
+    """A stage that the host does. Its time is modelled as one pass over the elements, like the
+    addition of partial results."""
+
+    stage: Stage
+    code: HostStage
+    timing: Timing
+
+    @staticmethod
+    def of(stage: Stage, target: Target) -> HostStep:
+        """Raises `UnsupportedError` for what has no C form, with the block's name."""
+        try:
+            code = host_stage(stage.func, HOST_THREADS)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"block {stage.name}: {error}") from error
+        widest = max(np.dtype(tensor.dtype).itemsize for tensor in code.tensors)
+        model = TransferModel.preset(target.transfer)
+        seconds = float(model.host_reduce(code.elements, widest, code.threads))
+        return HostStep(stage, code, Timing(0.0, 0.0, 0.0, seconds))
+
+    def run(
+        self, tensors: Mapping[str, Array], threads: int, resident: Sequence[str] = ()
+    ) -> tuple[dict[str, Array], Timing]:
+        """The stage's outputs and its time. UsageError for arrays of other shapes or types."""
+        arrays: dict[str, Array] = {}
+        for tensor in self.code.tensors:
+            if tensor.role != "input":
+                arrays[tensor.name] = np.zeros(tensor.shape, tensor.dtype)
+                continue
+            array = tensors[tensor.name]
+            if array.shape != tensor.shape or array.dtype != np.dtype(tensor.dtype):
+                raise UsageError(
+                    f"input {tensor.name}: got {array.dtype}{list(array.shape)},"
+                    f" needs {tensor.dtype}{list(tensor.shape)}"
+                )
+            arrays[tensor.name] = np.ascontiguousarray(array)
+        library = toolchain.HostLibrary(toolchain.compile_host(self.code.host_c))
+        library.work(FUNCTION, [arrays[name].ctypes.data for name in self.code.args], threads)
+        results = {t.name: arrays[t.name] for t in self.code.tensors if t.role == "output"}
+        return results, self.timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +105,31 @@ class Staged:
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    steps: tuple[_Step, ...]
+    steps: tuple[KernelStep | HostStep, ...]
     target: Target
     resident: tuple[str, ...]
 
     @property
     def stages(self) -> tuple[Stage, ...]:
+        """What each step does, with the names of what it reads and writes."""
         return tuple(step.stage for step in self.steps)
 
     def __call__(self, *inputs: Any, threads: int = 2, **named: Any) -> tuple[Any, Timing]:
-        """Run on NumPy arrays; all DPUs run. Returns the output (a tuple if there are several) and
-        the Timing of all stages together. UsageError for wrong arrays."""
-        given = {**dict(zip(self.inputs, inputs, strict=False)), **named}
-        if len(inputs) + len(named) != len(self.inputs) or set(given) != set(self.inputs):
+        """Run on NumPy arrays or DLPack tensors; all DPUs run. Returns the output (a tuple if there
+        are several) and the Timing of all stages together. UsageError for wrong arrays."""
+        if len(inputs) + len(named) != len(self.inputs) or set(self.inputs[: len(inputs)]) & set(
+            named
+        ):
             names = ", ".join(self.inputs)
             raise UsageError(f"{len(inputs) + len(named)} inputs given, needs {names}")
-        tensors: dict[str, Array] = {name: np.asarray(value) for name, value in given.items()}
+        given = {**dict(zip(self.inputs, inputs, strict=False)), **named}
+        for name in self.inputs:
+            if name not in given:
+                raise UsageError(f"input {name} is missing, needs {', '.join(self.inputs)}")
+        tensors = {name: array_of(value) for name, value in given.items()}
         spent = Timing(0.0, 0.0, 0.0, 0.0)
         for step in self.steps:
-            results, timing = self._run(step, tensors, threads)
+            results, timing = step.run(tensors, threads, self.resident)
             tensors |= results
             spent = Timing(
                 spent.h2d + timing.h2d,
@@ -82,41 +140,13 @@ class Staged:
         outputs = tuple(tensors[name] for name in self.outputs)
         return outputs[0] if len(outputs) == 1 else outputs, spent
 
-    def _run(
-        self, step: _Step, tensors: Mapping[str, Array], threads: int
-    ) -> tuple[dict[str, Array], Timing]:
-        needed = {name: tensors[name] for name in step.stage.inputs}
-        if step.host is not None:
-            return self._on_host(step.host, needed, threads)
-        assert step.artifact is not None
-        resident = [name for name in step.stage.inputs if name in self.resident]
-        outcome = runtime.run(step.artifact, needed, resident=resident, threads=threads)
-        assert outcome.outputs is not None
-        return outcome.outputs, outcome.timing
-
-    def _on_host(
-        self, host: HostStage, inputs: Mapping[str, Array], threads: int
-    ) -> tuple[dict[str, Array], Timing]:
-        """Modelled as one pass over the elements, like the addition of partial results."""
-        arrays: dict[str, Array] = {}
-        for tensor in host.tensors:
-            if tensor.role != "input":
-                arrays[tensor.name] = np.zeros(tensor.shape, tensor.dtype)
-                continue
-            array = inputs[tensor.name]
-            if array.shape != tensor.shape or array.dtype != np.dtype(tensor.dtype):
-                raise UsageError(
-                    f"input {tensor.name}: got {array.dtype}{list(array.shape)},"
-                    f" needs {tensor.dtype}{list(tensor.shape)}"
-                )
-            arrays[tensor.name] = np.ascontiguousarray(array)
-        library = toolchain.HostLibrary(toolchain.compile_host(host.host_c))
-        library.work(FUNCTION, [arrays[name].ctypes.data for name in host.args], threads)
-        results = {t.name: arrays[t.name] for t in host.tensors if t.role == "output"}
-        widest = max(array.itemsize for array in arrays.values())
-        model = TransferModel.preset(self.target.transfer)
-        seconds = float(model.host_reduce(host.elements, widest, host.threads))
-        return results, Timing(0.0, 0.0, 0.0, seconds)
+    def export(self, folder: str | Path, *, data: bool = True) -> list[Path]:
+        """Raises UnsupportedError: only a program of one kernel can be exported."""
+        names = ", ".join(stage.outputs[-1] for stage in self.stages)
+        raise UnsupportedError(
+            f"export to {folder}: {len(self.steps)} stages ({names}), only a program of one kernel"
+            " can be exported"
+        )
 
 
 def build_stages(
@@ -134,11 +164,11 @@ def build_stages(
     """
     func = program if isinstance(program, tirx.PrimFunc) else te.create_prim_func(list(program))
     stages = stages_of(func)
-    inputs, outputs = _ends(func, stages, resident)
-    steps = []
+    inputs, outputs = ends_of(func, stages, resident)
+    steps: list[KernelStep | HostStep] = []
     for stage in stages:
         if stage.reason is not None:
-            steps.append(_Step(stage, None, host_stage(stage.func, HOST_THREADS)))
+            steps.append(HostStep.of(stage, target))
             continue
         mine = tuple(name for name in resident if name in stage.inputs)
         sketches = design_space(stage.func, target, mine)
@@ -147,41 +177,8 @@ def build_stages(
         if why is not None:
             raise ScheduleError(f"stage {stage.name}: {why}")
         sources = pipeline.compile(sketch, decisions, target)
-        steps.append(_Step(stage, toolchain.build(sources, target), None))
+        steps.append(KernelStep(stage, toolchain.build(sources, target)))
     return Staged(inputs, outputs, tuple(steps), target, tuple(resident))
-
-
-def tune_stages(
-    program: tirx.PrimFunc | Sequence[te.Tensor],
-    target: Target,
-    *,
-    trials: int = 64,
-    resident: Sequence[str] = (),
-    work_dir: str | Path = "runs/stages",
-    seed: int = 0,
-    workers: int = 2,
-    progress: bool = True,
-) -> Staged:
-    """Tune every stage of the DPUs, `trials` each, and build the program of the winners.
-
-    Records lie in a folder a stage below `work_dir`. Errors as `tune` and `build_stages`.
-    """
-
-    def best(stage: Stage, _: list[Sketch]) -> tuple[Sketch, Mapping[str, int]]:
-        found = tune(
-            stage.func,
-            target,
-            trials=trials,
-            resident=[name for name in resident if name in stage.inputs],
-            work_dir=Path(work_dir) / stage.outputs[-1],
-            seed=seed,
-            workers=workers,
-            progress=progress,
-            name=stage.name,
-        ).best
-        return found.sketch, found.record.decisions
-
-    return build_stages(program, target, resident=resident, choose=best)
 
 
 def _hand(stage: Stage, sketches: list[Sketch]) -> tuple[Sketch, Mapping[str, int]]:
@@ -206,10 +203,10 @@ def _hand(stage: Stage, sketches: list[Sketch]) -> tuple[Sketch, Mapping[str, in
     return fastest, chosen
 
 
-def _ends(
+def ends_of(
     func: tirx.PrimFunc, stages: Sequence[Stage], resident: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of the program's inputs and outputs."""
+    """Names of the program's inputs and outputs. UsageError for resident names that are none."""
     written = {name for stage in stages for name in stage.outputs}
     params = [str(p.name) for p in func.params]
     inputs = tuple(name for name in params if name not in written)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 from tvm import te, topi
 
+import atim
+from atim import cli
 from atim.target import Target
-from atim.tuner.staged import build_stages, tune_stages
+from atim.tuner.folder import open_best
+from atim.tuner.staged import build_stages
+from atim.tuner.staged_run import StagedBest, StagedRun
 
 TARGET = Target(dpus=6)
 SHAPE = (7, 21)
@@ -65,6 +72,28 @@ def test_floats(
     assert timing.host > 0 < timing.kernel
 
 
+def gelu(x: Array) -> Array:
+    return x * 0.5 * (1 + special.erf(x / np.sqrt(2)))
+
+
+def gelu_of(x: te.Tensor) -> te.Tensor:
+    inner = topi.add(topi.erf(topi.multiply(x, 0.5**0.5)), 1.0)
+    return topi.multiply(topi.multiply(x, 0.5), inner)
+
+
+@pytest.mark.parametrize("layer", [False, True])
+def test_functions_alone_and_after_a_sum_are_computed_by_dpus(
+    layer: bool, rng: np.random.Generator
+) -> None:
+    x, w = te.placeholder(SHAPE, "float32", "X"), te.placeholder((5, SHAPE[1]), "float32", "W")
+    args = [x, w, gelu_of(topi.nn.dense(x, w))] if layer else [x, gelu_of(x)]
+    inputs = [rng.standard_normal([int(n) for n in t.shape]).astype("float32") for t in args[:-1]]
+    output, timing = build_stages(args, TARGET)(*inputs)
+    expected = gelu(inputs[0] @ inputs[1].T if layer else inputs[0])
+    np.testing.assert_allclose(output, expected, rtol=1e-5, atol=1e-5)
+    assert timing.host == 0
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("last", [False, True])
 def test_places_of_maxima_with_ties(axis: int, last: bool, rng: np.random.Generator) -> None:
@@ -77,11 +106,75 @@ def test_places_of_maxima_with_ties(axis: int, last: bool, rng: np.random.Genera
     np.testing.assert_array_equal(built(values)[0], expected)
 
 
-@pytest.mark.slow
-def test_every_stage_is_tuned_in_its_own_folder(tmp_path: Path, rng: np.random.Generator) -> None:
+def tuned(folder: Path, workers: int, **options: Any) -> StagedRun:
     x = te.placeholder(SHAPE, "float32", "X")
-    options = {"work_dir": tmp_path, "progress": False, "workers": 1}
-    tuned = tune_stages(softmax_program(x), TARGET, trials=1, **options)
+    run = atim.tune(
+        softmax_program(x), TARGET, trials=3, work_dir=folder, workers=workers, seed=2, **options
+    )
+    assert isinstance(run, StagedRun)
+    return run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> StagedRun:
+    """Softmax, a trial for each of its three stages on DPUs."""
+    return tuned(tmp_path_factory.mktemp("run"), 1, progress=False)
+
+
+def test_a_tuned_program_is_right(run: StagedRun, rng: np.random.Generator) -> None:
     values = rng.standard_normal(SHAPE).astype("float32")
-    np.testing.assert_allclose(tuned(values)[0], softmax(values), rtol=1e-5)
-    assert len(list(tmp_path.iterdir())) == 3
+    output, timing = run.best.build()(values)
+    np.testing.assert_allclose(output, softmax(values), rtol=1e-5)
+    assert timing.total == pytest.approx(run.best.timing.total, rel=0.1)
+    stage_times = [part.timing.total for part in run.best.parts]
+    assert run.best.timing.total == pytest.approx(sum(stage_times))
+
+
+def test_every_stage_is_in_the_report(run: StagedRun, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "stage 2, T_softmax_exp, on the host: " in run.report()
+    assert "block T_softmax_exp: exp is done on the host" in run.report()
+    assert cli.run(["report", str(run.folder)]) == 0
+    told = capsys.readouterr().out
+    assert "PrIM-style stages" in told
+    assert "3 T_softmax_expsum: sketch " in told
+    assert "trials: 3 measured, 3 valid" in told
+    assert cli.run(["explain", str(run.folder)]) == 0
+    told = capsys.readouterr().out
+    assert f"{run.best.timing.total * 1e3:.3f} ms in 4 stages" in told
+
+
+def test_a_finished_run_is_found_again(
+    run: StagedRun, capsys: pytest.CaptureFixture[str], rng: np.random.Generator
+) -> None:
+    again = tuned(run.folder, 2, progress="json")
+    assert again.records == run.records
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [event["event"] for event in events if event["event"] == "trial"] == []
+    assert len(events[-1]["stages"]) == 4
+    best = open_best(run.folder)
+    assert isinstance(best, StagedBest)
+    assert best.timing == run.best.timing
+
+
+@pytest.mark.parametrize("command", ["export", "trace"])
+def test_commands_that_need_one_kernel_say_so(
+    run: StagedRun, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run([command, str(run.folder)]) == 1
+    error = capsys.readouterr().err
+    assert "4 stages (T_softmax_maxelem, T_softmax_exp, T_softmax_expsum, T_softmax_norm)" in error
+    assert error.count("\n") == 1
+
+
+def test_the_same_seed_gives_the_same_records(run: StagedRun, tmp_path: Path) -> None:
+    other = tuned(tmp_path, 2, progress=False)
+    assert [(r.sketch, r.decisions, r.timing) for r in other.records] == [
+        (r.sketch, r.decisions, r.timing) for r in run.records
+    ]
+
+
+def test_unknown_resident_names(tmp_path: Path) -> None:
+    x = te.placeholder(SHAPE, "float32", "X")
+    with pytest.raises(atim.UsageError, match="resident: 'W' unknown, inputs: X"):
+        atim.tune(softmax_program(x), TARGET, resident=["W"], work_dir=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -38,7 +38,7 @@ def test_softmax_leaves_the_exponentials_to_the_host() -> None:
     found = cut([a, topi.nn.softmax(a, axis=1)])
     assert [reason for *_, reason in found] == [
         None,
-        "block T_softmax_exp: exp is done on the host",
+        "block T_softmax_exp: exp is done on the host, where its operand is",
         None,
         None,
     ]
@@ -61,10 +61,21 @@ def test_a_place_of_a_maximum_is_two_reductions() -> None:
 
 
 def test_nothing_for_dpus_is_refused_with_the_blocks_name() -> None:
-    a = matrix("float32")
+    a = matrix("float64")
     y = te.compute((13, 45), lambda i, j: te.erf(a[i, j]), "y")
     with pytest.raises(UnsupportedError, match="block y: erf is done on the host"):
         cut([a, y])
+    a = matrix("float32")
+    y = te.compute((13, 45), lambda i, j: te.sin(a[i, j]), "y")
+    with pytest.raises(UnsupportedError, match="block y: sin is done on the host"):
+        cut([a, y])
+
+
+def test_functions_stay_with_the_kernel_they_follow() -> None:
+    a, k = matrix("float32"), te.reduce_axis((0, 45), "k")
+    s = te.compute((13,), lambda i: te.sum(a[i, k], axis=k), "s")
+    assert cut([a, te.compute((13,), lambda i: te.tanh(s[i]), "y")])[0][3] is None
+    assert cut([a, te.compute((13, 45), lambda i, j: te.exp(a[i, j]), "y")])[0][3] is None
 
 
 def test_other_blocks_of_two_results_are_refused() -> None:

@@ -10,7 +10,7 @@ import pytest
 import atim
 from atim import workloads
 from atim.tuner.database import Record
-from atim.tuner.tasks import expected_gain
+from atim.tuner.scheduler import expected_gain
 
 TARGET = atim.Target(dpus=8, tasklets=4)
 PROGRAMS = [workloads.get("va", (64,)), workloads.get("mtv", (96, 80)), workloads.get("va", (64,))]

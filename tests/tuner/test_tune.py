@@ -11,9 +11,9 @@ import pytest
 from tvm import te
 
 import atim
-from atim.tuner.api import tell_others
 from atim.tuner.database import Database, RunKey
 from atim.tuner.display import Display
+from atim.tuner.setup import tell_others
 from atim.tuner.version import software_version
 
 

@@ -1,0 +1,81 @@
+"""What every call of `tune` and `tune_tasks` checks and tells before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from atim import toolchain
+from atim.errors import UsageError
+from atim.target import Target
+from atim.tuner.cost_model import Samples
+from atim.tuner.database import Database, RunKey
+from atim.tuner.display import MODES, Display
+from atim.tuner.remote import Fleet
+
+__all__ = [
+    "REMOTE_WORKERS",
+    "check_arguments",
+    "display_mode",
+    "fleet_of",
+    "tell_earlier",
+    "tell_others",
+]
+
+MOST_TRIALS = 1_000_000
+MOST_WORKERS = 256
+REMOTE_WORKERS = 64  # workers of a tracker that are used at most, unless asked otherwise
+
+
+def check_arguments(target: object, trials: int, workers: int | None, seed: int) -> None:
+    """UsageError for a target that is none, such as its name alone, and for wrong numbers."""
+    if not isinstance(target, Target):
+        raise UsageError(f"target: {target!r} is no Target; make one: Target('upmem-v1a')")
+    some = 1 if workers is None else workers
+    for what, value, low, high in (
+        ("trials", trials, 1, MOST_TRIALS),
+        ("workers", some, 1, MOST_WORKERS),
+        ("seed", seed, 0, None),
+    ):
+        if not isinstance(value, int):
+            raise UsageError(f"{what}: {value!r} is no integer")
+        if value < low:
+            raise UsageError(f"{what}: {value} requested, at least {low} needed")
+        if high is not None and value > high:
+            raise UsageError(f"{what}: {value} requested, limit {high}")
+
+
+def display_mode(progress: bool | str) -> str:
+    """One of `display.MODES`; True is text, False is quiet."""
+    if isinstance(progress, bool):
+        return "text" if progress else "quiet"
+    if progress not in MODES:
+        raise UsageError(f"progress: {progress!r} unknown, known: {', '.join(MODES)}")
+    return progress
+
+
+def fleet_of(tracker: str | None, key: str) -> Fleet | None:
+    """The workers of a tracker that answers; without one, this machine needs a C compiler."""
+    if tracker is None:
+        toolchain.find_compiler()
+        return None
+    fleet = Fleet.at(tracker, key)
+    fleet.check()
+    return fleet
+
+
+def tell_others(database: Database, keys: Sequence[RunKey], display: Display) -> None:
+    """Say that records for something else are in the folder, and left alone."""
+    others = [run.key for run in database.runs() if run.key not in keys]
+    wanted = {(key.program, key.target): key.version for key in keys}
+    ours = [k for k in others if (k.program, k.target) in wanted]
+    if ours and all(k.version != wanted[k.program, k.target] for k in ours):
+        display.say("records of another software version are in the folder: they are not used")
+    elif others and not ours:
+        display.say("records of another program or target are in the folder: they are not used")
+
+
+def tell_earlier(earlier: Sequence[Samples], display: Display) -> None:
+    """Say what other runs teach this one."""
+    if earlier:
+        count = sum(len(run.seconds) for run in earlier)
+        display.say(f"starts from {count} trials of {len(earlier)} earlier runs")
