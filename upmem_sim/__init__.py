@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         SimError,
         SimFault,
     )
+    from upmem_sim.log import read_log
     from upmem_sim.params import DpuParams, SystemParams
     from upmem_sim.program import Program, Symbol
     from upmem_sim.system import System, SystemResult
@@ -50,6 +51,7 @@ __all__ = [
     "assemble",
     "compile_c",
     "read_elf",
+    "read_log",
     "run_many",
     "write_elf",
 ]
@@ -67,6 +69,7 @@ _MODULES = {
         "SimError",
         "SimFault",
     ),
+    "upmem_sim.log": ("read_log",),
     "upmem_sim.params": ("DpuParams", "SystemParams"),
     "upmem_sim.program": ("Program", "Symbol"),
     "upmem_sim.system": ("System", "SystemResult"),

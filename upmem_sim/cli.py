@@ -65,12 +65,14 @@ def cc(arguments: tuple[str, ...]) -> None:
     help="Report as a fault: reads of memory never written, races between tasklets, a stack that"
     " leaves its place (slower; repeatable)",
 )
+@commands_look.with_inputs
 def run(
     program: Path,
     dpus: int,
     threads: int | None,
     max_cycles: int | None,
     checks: tuple[str, ...],
+    inputs: tuple[str, ...],
 ) -> None:
     """Run a program from start to end and print what it took.
 
@@ -81,6 +83,7 @@ def run(
     from upmem_sim.system import System
 
     system = System(read_elf(program), dpus)
+    commands_look.write_inputs(system, inputs)
     result = system.run(threads, max_cycles, checks)
     for dpu in system:
         text = read_log(dpu)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,20 +13,23 @@ from upmem_sim.errors import SimError
 if TYPE_CHECKING:
     from upmem_sim.dpu import Dpu
 
-__all__ = ["profile", "trace"]
+__all__ = ["profile", "trace", "with_inputs", "write_inputs"]
+
+
+with_inputs = click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="SYMBOL=FILE",
+    help="Write a file's bytes to a symbol before the run; repeatable",
+)
 
 
 def _with_run_options(command: Callable[..., None]) -> Callable[..., None]:
     """What both commands take."""
     options: list[Any] = [
         click.argument("program", type=click.Path(path_type=Path)),
-        click.option(
-            "--input",
-            "inputs",
-            multiple=True,
-            metavar="SYMBOL=FILE",
-            help="Write a file's bytes to a symbol before the run; repeatable",
-        ),
+        with_inputs,
         click.option("--max-cycles", type=click.IntRange(min=1), help="Stop after so many"),
     ]
     for option in reversed(options):
@@ -39,12 +42,19 @@ def _loaded(program: Path, inputs: tuple[str, ...]) -> Dpu:
     from upmem_sim.elf import read_elf
 
     dpu = Dpu(read_elf(program))
+    write_inputs([dpu], inputs)
+    return dpu
+
+
+def write_inputs(dpus: Iterable[Dpu], inputs: tuple[str, ...]) -> None:
+    """Writes files to symbols of every DPU: texts SYMBOL=FILE. Errors: SimError, OSError."""
     for text in inputs:
         symbol, equals, file = text.partition("=")
         if not equals:
             raise SimError(f"--input {text}: must be SYMBOL=FILE")
-        dpu.write(symbol, Path(file).read_bytes())
-    return dpu
+        data = Path(file).read_bytes()
+        for dpu in dpus:
+            dpu.write(symbol, data)
 
 
 @click.command

@@ -195,8 +195,21 @@ class Dpu:
             raise SimError(f"symbol {name!r}: {size} bytes at offset {offset}, limit {limit}")
         return in_mram, slice(start + offset, start + offset + size)
 
+    def _integer(self, symbol: str | Symbol, number: int) -> bytes:
+        _, place = self._place(symbol, 0, None)
+        size = int(place.stop - place.start)
+        if size not in (1, 2, 4, 8) or not -(1 << (8 * size - 1)) <= number < 1 << 8 * size:
+            name = symbol if isinstance(symbol, str) else symbol.name
+            raise SimError(f"symbol {name!r}: {size} bytes, cannot hold the integer {number}")
+        return (number & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+
     def write(self, symbol: str | Symbol, data: ArrayLike | bytes, offset: int = 0) -> None:
-        """Copies `data` (any array, or bytes) to `offset` bytes into a symbol."""
+        """Copies `data` (any array, or bytes) to `offset` bytes into a symbol.
+
+        A Python integer takes the size of the symbol, which must be 1, 2, 4 or 8 bytes.
+        """
+        if isinstance(data, int) and not isinstance(data, bool):
+            data = self._integer(symbol, data)
         if isinstance(data, bytes | bytearray | memoryview):
             raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8)
         else:

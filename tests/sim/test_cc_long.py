@@ -119,3 +119,15 @@ def test_what_cannot_be_told_apart_is_refused() -> None:
         compile_c(text)
     with pytest.raises(CompileError, match="expect_with_probability"):
         compile_c("long x; int main() { return __builtin_expect_with_probability(x, 1, 0.5); }")
+
+
+def test_char_is_signed() -> None:
+    text = """#include <attributes.h>
+#include <limits.h>
+_Static_assert(CHAR_MIN == -128 && CHAR_MAX == 127, "limits.h");
+volatile char c = (char)200;
+__host int result;
+int main(void) { result = c; return 0; }"""
+    dpu = Dpu(compile_c(text))
+    dpu.run()
+    assert dpu.read("result", np.int32)[0] == -56

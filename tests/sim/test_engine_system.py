@@ -9,6 +9,7 @@ import pytest
 from harness import booted, program, rows_of
 
 from upmem_sim.asm import assemble
+from upmem_sim.cc import compile_c
 from upmem_sim.dpu import Dpu, run_many
 from upmem_sim.encoding import encode
 from upmem_sim.errors import SimError
@@ -159,3 +160,16 @@ def test_threads_do_not_change_results() -> None:
 
 def test_rows_are_the_size_the_core_expects() -> None:
     assert rows_of([Insn("nop")]).tobytes().__len__() == 16
+
+
+def test_an_integer_takes_the_size_of_its_symbol() -> None:
+    source = "#include <defs.h>\n__host short s; __host long l; __host char c[3];"
+    dpu = Dpu(compile_c(source + "int main(void) { return s + (int)l + c[0]; }"))
+    dpu.write("s", -2)
+    dpu.write("l", 1 << 40)
+    assert dpu.read("s", np.int16).tolist() == [-2]
+    assert dpu.read("l", np.int64).tolist() == [1 << 40]
+    with pytest.raises(SimError, match="symbol 's': 2 bytes, cannot hold the integer 65536"):
+        dpu.write("s", 65536)
+    with pytest.raises(SimError, match="symbol 'c': 3 bytes, cannot hold the integer 1"):
+        dpu.write("c", 1)

@@ -55,6 +55,7 @@ _LANGUAGE = [
     "-nostdinc",
     "-fno-vectorize",
     "-fno-slp-vectorize",
+    "-fsigned-char",  # as clang has it for targets without a rule of their own; RV32 has one
     "-D__DPU__=1",
     "-D__DPU=1",
     "-DDPU=1",
