@@ -23,7 +23,7 @@ from atim.codegen.compact import compact_buffers
 from atim.codegen.host_c import emit_host
 from atim.codegen.kernel_c import emit_kernel
 from atim.codegen.lanes import join_lanes
-from atim.codegen.lower import lift_inits, spread_tasklets
+from atim.codegen.lower import drop_repeated_guards, lift_inits, spread_tasklets
 from atim.codegen.narrow import narrow_copies
 from atim.codegen.products import form_products
 from atim.codegen.registers import promote_sums, unroll_registers
@@ -66,7 +66,7 @@ def compile_func(
             kernel = boundary_pass.run(kernel, tiles)
     kernel = lift_inits(kernel, tiles)
     if boundary_level > ATIM_LEVEL:
-        kernel = promote_sums(kernel, tiles)
+        kernel = promote_sums(drop_repeated_guards(kernel, tiles), tiles)
     spread = join_lanes(form_products(spread_tasklets(kernel, target.tasklets)))
 
     title = describe(placed.plan)

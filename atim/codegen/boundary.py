@@ -200,7 +200,9 @@ def _limit(loop: For, form: Affine) -> ir.Expr | None:
 
 def _least(extent: ir.Expr, limits: list[ir.Expr]) -> ir.Expr:
     for limit in limits:
-        extent = tirx.Min(extent, limit)
+        known = isinstance(extent, tirx.IntImm) and isinstance(limit, tirx.IntImm)
+        lower = extent if known and int(extent) <= int(limit) else limit
+        extent = lower if known else tirx.Min(extent, limit)
     return extent
 
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from atim.codegen import Tensor
+from atim.codegen.c_values import c_type
 from atim.codegen.driver_c import HostProgram
 from atim.codegen.driver_text import PHASES
-from atim.codegen.emit import c_type
 from atim.codegen.names import Names
 
 __all__ = ["emit_check", "file_names"]

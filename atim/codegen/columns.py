@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["wrapped"]
+__all__ = ["MAX_COLUMNS", "wrapped"]
 
 MAX_COLUMNS = 100
 # the space at which a line may go on in the next one: after a comma, or before an operator
@@ -20,7 +20,7 @@ def wrapped(line: str) -> list[str]:
         cuts = [m.start() for m in _CUT.finditer(line) if least < m.start() <= MAX_COLUMNS]
         if not cuts:
             break
-        cut = min(cuts, key=lambda at: (_open(line[:at]), -at))
+        cut = min(cuts, key=lambda at: (_open(line[:at]) + line.startswith(" = ", at), -at))
         lines.append(line[:cut])
         line = indent + line[cut + 1 :]
     return [*lines, line]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from atim.codegen import Sources, Tensor, Tile, TransferPlan
+from atim.codegen.c_values import c_type
 from atim.codegen.driver_groups import GROUPED, LAUNCH_GROUP, WHOLE
 from atim.codegen.driver_text import (
     DRIVER,
@@ -29,7 +30,6 @@ from atim.codegen.driver_text import (
     RECEIVE,
     SEND,
 )
-from atim.codegen.emit import c_type
 from atim.codegen.names import Names
 
 __all__ = ["HostProgram", "emit_program", "header_text", "parameter", "words_of"]

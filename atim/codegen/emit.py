@@ -7,39 +7,37 @@ functions that C lacks.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-import numpy as np
 import tvm_ffi
 from tvm import ir, tirx
 from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.affine import Ranges, affine
+from atim.codegen.c_values import (
+    AND,
+    BIT,
+    BUILTIN_FLOAT,
+    CHOICE,
+    EQUAL,
+    OR,
+    ORDER,
+    PRIMARY,
+    PRODUCT,
+    SHIFT,
+    SUM,
+    UNARY,
+    c_type,
+    floating,
+    integer,
+)
 from atim.codegen.columns import wrapped
 from atim.codegen.kernel_func import has_load
-from atim.codegen.names import Names
+from atim.codegen.names import ANONYMOUS, Names, axis_of
 from atim.codegen.split import operation
 from atim.errors import UnsupportedError
 from atim.target import ANNOTATE_ROLLED
-
-C_TYPES = {
-    "int8": "int8_t",
-    "int16": "int16_t",
-    "int32": "int32_t",
-    "int64": "int64_t",
-    "uint8": "uint8_t",
-    "uint16": "uint16_t",
-    "uint32": "uint32_t",
-    "uint64": "uint64_t",
-    "float32": "float",
-    "float64": "double",
-    "bool": "bool",
-}
-
-# C precedence; higher binds tighter
-PRIMARY, UNARY, PRODUCT, SUM, SHIFT, ORDER, EQUAL, BIT, AND, OR, CHOICE = range(15, 4, -1)
 
 # TIR class -> (C operator, precedence)
 BINARY = {
@@ -67,7 +65,6 @@ COMPOUND = (*WRAPPING, tirx.BitwiseOr)  # written x op= e where x is the first o
 NARROW = ("int8", "int16", "uint8", "uint16")
 # signed types in which C leaves overflow undefined -> types in which it wraps
 UNSIGNED = {"int32": "uint32_t", "int64": "uint64_t"}
-BUILTIN_FLOAT = {"float32": "f", "float64": ""}
 
 # functions that C lacks; {T} is the C type, {N} the type's name in the function's name
 HELPERS = {
@@ -88,14 +85,15 @@ HELPERS = {
 }
 
 
+def loops_along(stmt: Stmt, axis: str) -> bool:
+    """A loop inside runs along the same axis."""
+    found = []
+    tvm_ffi.structural_walk(stmt, [(For, lambda f: found.append(str(f.loop_var.name)))])
+    return axis in map(axis_of, found)
+
+
 def dtype_of(expr: ir.Expr) -> str:
     return str(expr.ty)
-
-
-def c_type(dtype: str) -> str:
-    if dtype not in C_TYPES:
-        raise UnsupportedError(f"type {dtype}: known are {', '.join(C_TYPES)}")
-    return C_TYPES[dtype]
 
 
 class Emitter:
@@ -114,6 +112,8 @@ class Emitter:
         self.helpers: dict[str, str] = {}
         self.lines: list[str] = []
         self.depth = 1
+        self.loops: list[str] = []  # axes of the loops around
+        self.scopes: list[list[str]] = [[]]  # names to be given up at the end of a block
 
     # dialect ---------------------------------------------------------------------------------
 
@@ -129,7 +129,8 @@ class Emitter:
         target = self.element(buffer, indices)
         dtype = str(buffer.dtype)
         kind = type(value)
-        if kind in COMPOUND and isinstance(value.a, ir.TensorLoad) and dtype_of(value) == dtype:
+        compound = kind in COMPOUND and dtype_of(value) == dtype and dtype not in NARROW
+        if compound and isinstance(value.a, ir.TensorLoad):
             same = value.a.source.same_as(buffer) and all(
                 tvm_ffi.structural_equal(a, b)
                 for a, b in zip(value.a.indices, indices, strict=True)
@@ -157,11 +158,17 @@ class Emitter:
 
     def block(self, head: str, body: Stmt) -> None:
         self.line(head + " {")
+        self.inside(body)
+        self.line("}")
+
+    def inside(self, body: Stmt) -> None:
+        """The statements of a block; names declared there are free again behind it."""
         self.depth += 1
+        self.scopes.append([])
         self.declare(body)
         self.stmt(body)
+        self.names.release(self.scopes.pop())
         self.depth -= 1
-        self.line("}")
 
     def stmt(self, stmt: Stmt) -> None:
         if isinstance(stmt, SeqStmt):
@@ -173,9 +180,7 @@ class Emitter:
             self.block(f"if ({self.expr(stmt.condition)})", stmt.then_case)
             if stmt.else_case is not None:
                 self.lines[-1] += " else {"
-                self.depth += 1
-                self.stmt(stmt.else_case)
-                self.depth -= 1
+                self.inside(stmt.else_case)
                 self.line("}")
         elif isinstance(stmt, tirx.BufferStore):
             self.store(stmt.buffer, list(stmt.indices), stmt.value)
@@ -189,15 +194,33 @@ class Emitter:
         constant = isinstance(loop.extent, tirx.IntImm)
         limit = self.expr(loop.extent)
         if not constant:
-            end = self.names.new(f"{loop.loop_var.name}_end")
+            end = self.names.new(f"{self.counter(loop)}_end")
+            self.scopes[-1].append(end)
             self.line(f"const {self.index_type} {end} = {limit};")
             limit = end
-        name = self.variable(loop.loop_var)
         if loop.kind == ForKind.UNROLLED:
             self.pragma(self.unroll if constant else self.unroll_some)
         elif ANNOTATE_ROLLED in loop.annotations:
             self.pragma(self.rolled)
-        self.block(f"for ({self.index_type} {name} = 0; {name} < {limit}; {name}++)", loop.body)
+        self.iterate(loop, "0", limit)
+
+    def iterate(self, loop: For, begin: str, end: str) -> None:
+        """A loop over [begin, end). Its variable is named after the axis of the program that it
+        runs along: `k` where it counts elements, `k_tile` around that."""
+        name = self.names.new(self.counter(loop))
+        self.text[loop.loop_var] = name
+        self.loops.append(axis_of(str(loop.loop_var.name)))
+        self.block(f"for ({self.index_type} {name} = {begin}; {name} < {end}; {name}++)", loop.body)
+        self.loops.pop()
+        self.names.release([name])
+        del self.text[loop.loop_var]
+
+    def counter(self, loop: For) -> str:
+        """What the variable of a loop is to be called."""
+        axis = axis_of(str(loop.loop_var.name))
+        if not loops_along(loop.body, axis):
+            return "item" if ANONYMOUS.fullmatch(axis) else axis
+        return f"{axis}_step" if axis in self.loops else f"{axis}_tile"
 
     def variable(self, var: tirx.Var) -> str:
         if var not in self.text:
@@ -213,8 +236,8 @@ class Emitter:
 
     def stored(self, expr: ir.Expr, dtype: str) -> str:
         """The value where it is converted to `dtype` anyway and no overflow can be told from
-        wrapping: sums and products need no casts of their own."""
-        if type(expr) in WRAPPING and dtype_of(expr) == dtype:
+        wrapping: sums and products need no casts of their own, but for C's own int."""
+        if type(expr) in WRAPPING and dtype_of(expr) == dtype and dtype not in NARROW:
             return self._binary(expr)[0]
         return self.expr(expr)
 
@@ -367,29 +390,3 @@ class Emitter:
         full = f"{name}_{dtype}"
         self.helpers.setdefault(full, HELPERS[name].format(T=c_type(dtype), N=dtype))
         return full
-
-
-def integer(value: int, dtype: str) -> tuple[str, int]:
-    """An integer constant whose C type holds it; the lowest values have no literal of their own."""
-    if dtype == "bool":
-        return ("true" if value else "false"), PRIMARY
-    if dtype in ("int32", "int64") and value == np.iinfo(dtype).min:
-        return f"{dtype.upper()}_MIN", PRIMARY
-    suffix = {"int64": "LL", "uint32": "u", "uint64": "ULL"}.get(dtype, "")
-    return f"{value}{suffix}", PRIMARY if value >= 0 else UNARY
-
-
-def floating(value: float, dtype: str) -> tuple[str, int]:
-    """The shortest decimal that reads back as the same number; inf and nan as built-ins."""
-    if dtype not in BUILTIN_FLOAT:
-        raise UnsupportedError(f"type {dtype}: known are {', '.join(BUILTIN_FLOAT)}")
-    suffix = BUILTIN_FLOAT[dtype]
-    if math.isnan(value):
-        return f'__builtin_nan{suffix}("")', PRIMARY
-    if math.isinf(value):
-        text = f"__builtin_inf{suffix}()"
-        return (f"-{text}", UNARY) if value < 0 else (text, PRIMARY)
-    number = np.format_float_positional if 1e-4 <= abs(value) < 1e9 else np.format_float_scientific
-    scalar = np.float32(value) if dtype == "float32" else np.float64(value)
-    text = number(scalar, unique=True, trim="0") if value else repr(value)
-    return f"{text}{suffix}", UNARY if text.startswith("-") else PRIMARY

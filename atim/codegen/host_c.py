@@ -18,7 +18,8 @@ from tvm.tirx import For, ForKind, Stmt
 
 from atim.codegen.access import accesses, loop_ranges
 from atim.codegen.boundary import hoist
-from atim.codegen.emit import BUILTIN_FLOAT, PRODUCT, Emitter, c_type
+from atim.codegen.c_values import BUILTIN_FLOAT, PRODUCT, c_type
+from atim.codegen.emit import Emitter
 from atim.codegen.lower import lift
 from atim.codegen.names import Names
 from atim.codegen.split import Nest, Split, operation
@@ -351,8 +352,7 @@ class Host(Emitter):
         body = self.body
         parallel = isinstance(body, For) and body.kind == ForKind.PARALLEL
         if parallel:
-            var = self.variable(body.loop_var)
-            self.block(f"for (int64_t {var} = begin; {var} < end; {var}++)", body.body)
+            self.iterate(body, "begin", "end")
         else:
             self.stmt(body)
         lines = [f"static void {name}(void *context, int64_t begin, int64_t end) {{"]

@@ -7,6 +7,7 @@ put them. See the SDK manual, "Memory management" and mram.h, for the rules that
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,8 +15,10 @@ from tvm import ir, tirx
 from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.access import storage, uses
+from atim.codegen.c_values import PRIMARY, UNARY, c_type
+from atim.codegen.columns import MAX_COLUMNS
 from atim.codegen.copies import READ, WRITE, in_mram, item_bytes
-from atim.codegen.emit import PRIMARY, UNARY, Emitter, c_type, dtype_of
+from atim.codegen.emit import Emitter, dtype_of
 from atim.codegen.kernel_func import (
     Tiles,
     body_of,
@@ -29,7 +32,7 @@ from atim.codegen.kernel_helpers import FUNCTION_NAMES, helpers_for
 from atim.codegen.lower import BARRIER, Spread
 from atim.codegen.math_c import MATH, NEEDS
 from atim.codegen.mram_words import LOAD, STORE, owns_words, sole_stores, store_helper
-from atim.codegen.names import Names
+from atim.codegen.names import Names, axis_of, of_source
 from atim.codegen.split import MUL_BYTES, MUL_STEP, operation
 from atim.codegen.transfer import Tile
 from atim.errors import UnsupportedError
@@ -74,6 +77,8 @@ class Dpu(Emitter):
         self.text[spread.tasklet] = "tasklet"
         for buffer in mram_buffers(func):
             self.text[buffer] = str(buffer.name)
+        for var in self.grid:
+            self.text[var] = names.new(f"{axis_of(str(var.name))}_dpu")
         self.declared: list[Stmt] = []
         self.homes: dict[Stmt, list[tirx.Var]] = {}
         for buffer in local_buffers(func):
@@ -83,8 +88,6 @@ class Dpu(Emitter):
 
     def variable(self, var: tirx.Var) -> str:
         self.used.add(var)
-        if var in self.grid and var not in self.text:
-            self.text[var] = self.names.new(str(var.name))
         return super().variable(var)
 
     def declare(self, scope: Stmt) -> None:
@@ -94,9 +97,13 @@ class Dpu(Emitter):
             unused = " = {0}" if sizes else " = 0"
             zero = "" if stored_first(scope, buffer) else unused
             declared = f"{c_type(str(buffer.dtype))} {self.text[buffer]}{sizes}"
-            first = scope.seq[0] if isinstance(scope, SeqStmt) else scope
-            if not sizes and isinstance(first, tirx.BufferStore) and first.buffer.same_as(buffer):
-                declared += f" = {self.stored(first.value, str(buffer.dtype))}"
+            parts = parts_of(scope)
+            first = next(s for s in parts if uses(s, {buffer}))
+            if not sizes and first is parts[0] and isinstance(first, tirx.BufferStore):
+                zero = f" = {self.stored(first.value, str(buffer.dtype))}"
+                self.declared.append(first)
+            elif clears(first, buffer):
+                zero = unused
                 self.declared.append(first)
             self.line(f"{declared}{zero};")
 
@@ -133,6 +140,10 @@ class Dpu(Emitter):
         name = self._word_helper(kind, template, buffer)
         dtype = str(buffer.dtype)
         self.line(f"{name}(&{self.element(buffer, indices)}, {self.stored(value, dtype)});")
+
+    def counter(self, loop: For) -> str:
+        name = super().counter(loop)
+        return "row" if name == "item" and copies_rows(loop.body) else name
 
     def stmt(self, stmt: Stmt) -> None:
         if not any(stmt.same_as(s) for s in self.declared):
@@ -191,8 +202,10 @@ class Dpu(Emitter):
     def finish(self, title: str) -> KernelText:
         used_grid = [v for v in self.grid if v in self.used]
         head = [f"/* DPU kernel of {title}", *self._header_lines(), " */"]
-        head += ["#include <stdbool.h>", "#include <stdint.h>", "", "#include <defs.h>"]
-        head += ["#include <mram.h>"]
+        code = [*self.helpers.values(), *self.lines, *self._mram_lines()]
+        if re.search(r"\b(bool|true|false)\b", " ".join(code)):
+            head.append("#include <stdbool.h>")
+        head += ["#include <stdint.h>", "", "#include <defs.h>", "#include <mram.h>"]
         if self.spread.barriers:
             head.append("#include <barrier.h>")
         if self.mutex:
@@ -212,7 +225,7 @@ class Dpu(Emitter):
         return KernelText("\n\n".join(parts) + "\n", symbol, wram_bytes)
 
     def _header_lines(self) -> list[str]:
-        grid = ", ".join(f"{v.name} < {n}" for v, n in self.grid.items())
+        grid = ", ".join(f"{self.text[v]} < {n}" for v, n in self.grid.items())
         return [
             f" * One DPU for each {grid}; build with -DNR_TASKLETS={self.spread.nr_tasklets}.",
             " * Arrays hold this DPU's part of a tensor; what lies outside of the tensor is zero.",
@@ -224,7 +237,9 @@ class Dpu(Emitter):
             tile = self.tiles[str(buffer.name)]
             sizes = "".join(f"[{n}]" for n in _shown(tile.padded))
             declared = f"__mram_noinit {c_type(tile.dtype)} {tile.symbol}{sizes};"
-            lines.append(f"{declared} /* {self._box(tile)} */")
+            comment = f"/* {self._box(tile)} */"
+            fits = len(declared) + len(comment) < MAX_COLUMNS
+            lines += [f"{declared} {comment}"] if fits else [comment, declared]
         return lines
 
     def _box(self, tile: Tile) -> str:
@@ -234,19 +249,21 @@ class Dpu(Emitter):
             tile.offset_base, tile.offset_coeffs, tile.extent, strict=True
         ):
             terms = [
-                str(v.name) if c == 1 else f"{c}*{v.name}"
+                self.text[v] if c == 1 else f"{c}*{self.text[v]}"
                 for v, c in zip(self.grid, coeffs, strict=True)
                 if c
             ]
             span = f"{base}..{base + extent - 1}" if extent > 1 else str(base)
+            span = f"({span})" if base < 0 and terms else span
             axes.append(" + ".join([*terms, span] if span != "0" or not terms else terms))
-        return f"{tile.tensor}[{', '.join(axes)}]"
+        return f"{of_source(tile.tensor)}[{', '.join(axes)}]"
 
     def _grid_lines(self) -> str:
-        fields = [self.variable(v) for v in self.grid]
-        words = [*fields, "unused"] if len(fields) % 2 else fields
-        body = "\n".join(f"    int32_t {field};" for field in words)
-        return f"__host struct {{\n{body}\n}} {GRID_SYMBOL};"
+        lines = ["/* this DPU's place in the grid, written by the host */", "__host struct {"]
+        lines += [f"    int32_t {self.text[v]};" for v in self.grid]
+        if len(self.grid) % 2:
+            lines.append("    int32_t unused; /* sizes are multiples of 8 bytes */")
+        return "\n".join([*lines, f"}} {GRID_SYMBOL};"])
 
     def _wram_lines(self) -> tuple[list[str], int]:
         """Declarations of the WRAM buffers in use, and their bytes on one DPU."""
@@ -257,16 +274,18 @@ class Dpu(Emitter):
                 continue
             declared, size = self._declaration(buffer)
             if buffer.scope() == SCOPE_SHARED:
-                parts.append(f"static __dma_aligned {declared}; /* shared by the tasklets */")
+                shown = f"{_contents(buffer)}, shared by the tasklets"
+                parts.append(f"static __dma_aligned {declared}; /* {shown} */")
                 total += size
             elif buffer.scope() == SCOPE_TASKLET:
-                fields.append(f"    __dma_aligned {declared};")
+                fields.append(f"    __dma_aligned {declared}; /* {_contents(buffer)} */")
                 total += size * self.spread.nr_tasklets
             else:
                 raise UnsupportedError(f"buffer {buffer.name}: scope {buffer.scope()} unknown")
         if fields:
             body = "\n".join(fields)
-            parts.insert(0, f"static struct {{\n{body}\n}} wram_of[NR_TASKLETS];")
+            told = "/* WRAM of each tasklet */"
+            parts.insert(0, f"{told}\nstatic struct {{\n{body}\n}} wram_of[NR_TASKLETS];")
         return parts, total
 
     def _declaration(self, buffer: tirx.Var) -> tuple[str, int]:
@@ -298,6 +317,38 @@ class Dpu(Emitter):
 def _shown(sizes: Sequence[int]) -> list[int]:
     """Axes of length 1 are not written; one is left if all are."""
     return [n for n in sizes if n != 1] or [1]
+
+
+def _contents(buffer: tirx.Var) -> str:
+    """What a WRAM buffer holds: "4 x 64 of A"."""
+    sizes = " x ".join(map(str, _shown([int(n) for n in buffer.shape])))
+    return f"{sizes} of {re.sub(r'_(wram|shared|sum)(_[0-9]+)?$', '', str(buffer.name))}"
+
+
+def copies_rows(stmt: Stmt) -> bool:
+    """DMA transfers, one an iteration."""
+    while isinstance(stmt, For | IfThenElse):
+        stmt = stmt.body if isinstance(stmt, For) else stmt.then_case
+    call = stmt.value if isinstance(stmt, tirx.Evaluate) else None
+    return isinstance(call, ir.Call) and external_name(call) in (READ, WRITE)
+
+
+def parts_of(scope: Stmt) -> list[Stmt]:
+    return list(scope.seq) if isinstance(scope, SeqStmt) else [scope]
+
+
+def clears(stmt: Stmt, buffer: tirx.Var) -> bool:
+    """All that the statement does is to store zeros to the buffer."""
+    while not isinstance(stmt, tirx.BufferStore):
+        if isinstance(stmt, For):
+            stmt = stmt.body
+        elif isinstance(stmt, IfThenElse) and stmt.else_case is None:
+            stmt = stmt.then_case
+        else:
+            return False
+    value = stmt.value
+    zero = isinstance(value, tirx.IntImm | tirx.FloatImm) and str(value.value) in ("0", "0.0")
+    return zero and stmt.buffer.same_as(buffer)
 
 
 def is_accumulated(expr: ir.Expr) -> bool:

@@ -13,7 +13,7 @@ from tvm import ir, tirx
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.tirx import For, IfThenElse, SeqStmt, Stmt
 
-from atim.codegen.access import loop_ranges
+from atim.codegen.access import accesses, loop_ranges
 from atim.codegen.split import guarded, operation, sequence, with_body
 
 if TYPE_CHECKING:
@@ -86,8 +86,6 @@ def _rewrite(stmt: Stmt, change: Callable[[Stmt], Stmt | None]) -> Stmt | None:
 
 def has_load(expr: ir.Expr) -> bool:
     """The expression depends on data."""
-    from atim.codegen.access import accesses
-
     return any(True for _ in accesses(tirx.Evaluate(expr), {}))
 
 

@@ -194,7 +194,7 @@ static inline float float_packed(int32_t mantissa, int32_t scale) {
     const uint32_t sign = mantissa < 0 ? 1u << 31 : 0;
     if (size == 0)
         return 0.0f;
-    scale += size >> 29;
+    scale += (int32_t)(size >> 29);
     size >>= size >> 29;
     size = scale < 1 ? size >> (6 - scale) : ((uint32_t)(scale - 1) << 23) + (size >> 5);
     const union {

@@ -10,8 +10,17 @@ from tvm import ir, tirx
 from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.access import uses
+from atim.codegen.affine import Affine, Ranges, below_zero
 from atim.codegen.copies import READ, WRITE, in_mram
-from atim.codegen.kernel_func import Tiles, body_of, external_name, rewrite, with_kernel_body
+from atim.codegen.kernel_func import (
+    Tiles,
+    body_of,
+    external_name,
+    has_load,
+    ranges_of,
+    rewrite,
+    with_kernel_body,
+)
 from atim.codegen.split import (
     conjunction,
     conjuncts,
@@ -79,6 +88,68 @@ def _is_zero_test(condition: ir.Expr, var: tirx.Var) -> bool:
         and isinstance(condition.b, tirx.IntImm)
         and int(condition.b) == 0
     )
+
+
+def drop_repeated_guards(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
+    """Conditions go that always hold, or that an `if` further out implies."""
+    return with_kernel_body(func, _without(body_of(func), [], ranges_of(func)))
+
+
+def _without(stmt: Stmt, known: list[ir.Expr], ranges: Ranges) -> Stmt:
+    """The statement where the conditions `known` hold."""
+    if isinstance(stmt, For):
+        return with_body(stmt, _without(stmt.body, known, ranges))
+    if isinstance(stmt, SeqStmt):
+        parts = sequence([_without(part, known, ranges) for part in _gathered(stmt)])
+        assert parts is not None
+        return parts
+    if not isinstance(stmt, IfThenElse):
+        return stmt
+    asked = conjuncts(stmt.condition)
+    asked = [c for c in asked if not any(_implied(c, k, ranges) for k in (None, *known))]
+    held = [c for c in asked if not has_load(c)]
+    then = _without(stmt.then_case, [*known, *held], ranges)
+    other = None if stmt.else_case is None else _without(stmt.else_case, known, ranges)
+    result = guarded(conjunction(asked), then, other if asked else None)
+    assert result is not None
+    return result
+
+
+def _gathered(stmt: SeqStmt) -> list[Stmt]:
+    """The parts, where `if (a) x; if (a && b) y` is written `if (a) { x; if (b) y }`."""
+    parts: list[Stmt] = []
+    for part in stmt.seq:
+        both = _under_one(parts[-1], part) if parts else None
+        parts = [*parts, part] if both is None else [*parts[:-1], both]
+    return parts
+
+
+def _under_one(first: Stmt, second: Stmt) -> Stmt | None:
+    """Two `if`s of one tasklet, where all conditions of one are among the other's, as one."""
+    pair = (first, second)
+    if not all(isinstance(s, IfThenElse) and s.else_case is None for s in pair):
+        return None
+    if any(has_load(s.condition) or thread_extents(s, "threadIdx") for s in pair):
+        return None
+    asked = [conjuncts(s.condition) for s in pair]
+    shared = [c for c in asked[0] if any(tvm_ffi.structural_equal(c, d) for d in asked[1])]
+    if len(shared) < min(map(len, asked)):
+        return None
+    rest = []
+    for own, part in zip(asked, pair, strict=True):
+        further = [c for c in own if not any(tvm_ffi.structural_equal(c, d) for d in shared)]
+        rest.append(guarded(conjunction(further), part.then_case))
+    return guarded(conjunction(shared), sequence(rest))
+
+
+def _implied(condition: ir.Expr, known: ir.Expr | None, ranges: Ranges) -> bool:
+    """The condition is the known one, or weaker; None: it holds anyway."""
+    wanted = below_zero(condition, ranges)
+    given = Affine({}, -1) if known is None else below_zero(known, ranges)
+    if wanted is None or given is None:
+        return known is not None and bool(tvm_ffi.structural_equal(condition, known))
+    bounds = (wanted - given).bounds(ranges)
+    return bounds is not None and bounds[1] <= 0
 
 
 # tasklets ----------------------------------------------------------------------------------------

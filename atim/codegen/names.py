@@ -25,14 +25,25 @@ NR_TASKLETS NR_THREADS DPU_NR_THREADS STACK_SIZE_DEFAULT BARRIER_INIT barrier_t 
 MUTEX_INIT mutex_lock mutex_unlock mutex_trylock mutex_id_t sem_t sem_take sem_give SEMAPHORE_INIT
 handshake_notify handshake_wait_for mem_alloc mem_reset mem_alloc_dma buddy_alloc buddy_free
 buddy_init fsb_alloc perfcounter_config perfcounter_get seqread_get seqread_init seqread_t printf
-puts putchar memcpy memset memmove memcmp strlen strcpy errno abs labs exit malloc free calloc
-abort acquire release DPU_ASSERT DPU_FOREACH dpu_alloc dpu_free dpu_load dpu_launch dpu_set_t
-dpu_copy_to dpu_copy_from j0 j1 jn y0 y1 yn exp log pow sin cos tan sqrt floor ceil round trunc
-fabs fmin fmax fmod erf gamma index rindex signal time clock div ldiv rand random log2 exp2 log10
-tanh sinh cosh isnan isinf unix linux i386 INT32_MIN INT32_MAX NULL EOF stdin stdout stderr
-tasklet grid_index all_tasklets mram_word wram wram_of unused prepare finish
+puts putchar memcpy memset memmove memcmp memchr strlen strcpy strcat strcmp strchr strstr errno
+abs labs exit malloc free calloc realloc alloca abort acquire release ffs bcmp bzero index rindex
+signal time clock div ldiv rand random y0 y1 yn isnan isinf isfinite signbit unix linux i386 NULL
+EOF NAN INFINITY stdin stdout stderr assert offsetof word_t
+tasklet grid grid_index all_tasklets mram_word wram wram_of unused prepare finish
 """
+# families of names: of the SDK, of the emitted helpers (min_int32, mram_load_int8), of C libraries
+_FAMILIES = re.compile(
+    r"(dpu|DPU|mram|wram|barrier|mutex|sem|seqread|perfcounter|handshake|buddy|fsb|vmutex|NR)_\w*"
+    r"|(min|max|abs|floordiv|floormod)_u?(int|float)\d+|U?INT\w*_(MIN|MAX|C)"
+    r"|(a?(sin|cos|tan)h?|atan2|exp|exp2|expm1|log|log2|log10|log1p|pow|sqrt|cbrt|hypot|floor|ceil"
+    r"|l?l?r(ound|int)|trunc|nearbyint|fabs|fmin|fmax|fmod|fma|fdim|ldexp|frexp|modf|scalbn|copysign"
+    r"|[lt]?gamma|erfc?|j[01n])[fl]?"
+)
 RESERVED = frozenset(_RESERVED.split()) | FUNCTION_NAMES
+
+
+# what TVM calls the axes of a copy
+ANONYMOUS = re.compile(r"ax\d+")
 
 
 class Names:
@@ -41,19 +52,39 @@ class Names:
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
 
+    def release(self, names: Iterable[str]) -> None:
+        """Names whose scope has ended may be given again."""
+        self._taken.difference_update(names)
+
     def new(self, wanted: str) -> str:
-        """The nearest free identifier to `wanted`: y.rf -> y_rf, int -> int_, a second x -> x_1."""
-        name = re.sub(r"\W", "_", wanted, flags=re.ASCII) or "v"
+        """The nearest free identifier to `wanted`: y.rf -> y_partial, int -> int_, a second x ->
+        x_1."""
+        name = re.sub(r"\W", "_", of_source(wanted), flags=re.ASCII) or "v"
         # a leading underscore belongs to the implementation
         name = name.lstrip("_") or "v"
         name = f"v{name}" if name[0].isdigit() else name
-        name = f"{name}_" if name in KEYWORDS or name in RESERVED else name
+        taken = name in KEYWORDS or name in RESERVED or _FAMILIES.fullmatch(name)
+        name = f"{name}_" if taken else name
         unique, count = name, 0
         while unique in self._taken:
             count += 1
             unique = f"{name}_{count}"
         self._taken.add(unique)
         return unique
+
+
+def of_source(name: str) -> str:
+    """A tensor's name without what TVM calls the partial results of a reduction."""
+    return name.replace(".rf", "_partial")
+
+
+def axis_of(name: str) -> str:
+    """The axis of the program behind a loop that TVM split, fused, initialised or copied along:
+    k_1_0 -> k, i_3_init -> i, k_0_k_1_fused_0 -> k."""
+    base = re.sub(r"(_(\d+|init|fused))+$", "", name)
+    if "_fused" in name:
+        base = re.split(r"_\d+_", base)[0]
+    return base
 
 
 def local_name(name: str) -> str:

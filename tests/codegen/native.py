@@ -22,6 +22,11 @@ from atim.codegen import Sources, Tile, TransferPlan
 GUARD = 64  # elements before and behind every host tensor
 FILL = 0x5A
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas")
+STRICT = ("-Wpedantic", "-Wshadow", "-Wconversion")  # of what is emitted
+STRICTLY = "#pragma GCC diagnostic push\n" + "".join(
+    f'#pragma GCC diagnostic error "{option}"\n' for option in STRICT
+)
+NO_LONGER = "#pragma GCC diagnostic pop\n"
 
 SHIM = r"""
 #define _GNU_SOURCE
@@ -170,7 +175,8 @@ def kernel_library(sources: Sources) -> ctypes.CDLL:
         "join": join if threaded else "",
     }
     flags = (f"-DNR_TASKLETS={sources.nr_tasklets}", "-Wno-unused-function")
-    return compile_native(SHIM + kernel + run, "kernel", flags)
+    text = SHIM + STRICTLY + kernel + NO_LONGER + run
+    return compile_native(text, "kernel", flags)
 
 
 class GuardedArray:
@@ -195,7 +201,7 @@ def run_native(
     plan = sources.plan
     kernel = kernel_library(sources)
     kernel.run.restype = ctypes.c_char_p
-    host = compile_native(sources.host_c, "host", ("-Wno-unused-function",))
+    host = compile_native(sources.host_c, "host", ("-Wno-unused-function", *STRICT))
     held = {t.name: GuardedArray(t.shape, t.dtype) for t in plan.tensors}
     for name, array in inputs.items():
         held[name].array[...] = array

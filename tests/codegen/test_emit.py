@@ -11,8 +11,9 @@ from native import compile_native
 from tvm import tirx
 from tvm.tirx import BufferLoad, BufferStore, ForKind, IntImm, decl_buffer
 
-from atim.codegen.emit import C_TYPES, Emitter, floating, integer
-from atim.codegen.names import Names
+from atim.codegen.c_values import C_TYPES, floating, integer
+from atim.codegen.emit import Emitter
+from atim.codegen.names import Names, axis_of
 from atim.errors import UnsupportedError
 from atim.pipeline import compile_func
 from atim.target import ANNOTATE_ROLLED, Target
@@ -146,9 +147,21 @@ def test_unknown_types_and_functions_are_refused():
 @pytest.mark.parametrize(
     ("wanted", "name"),
     [
-        ("y.rf", "y_rf"),
+        ("y.rf", "y_partial"),
         ("int", "int_"),
         ("mram_read", "mram_read_"),
+        ("dpu_launch", "dpu_launch_"),
+        ("barrier_wait", "barrier_wait_"),
+        ("me", "me_"),
+        ("NR_DPUS", "NR_DPUS_"),
+        ("INT32_MIN", "INT32_MIN_"),
+        ("min_int32", "min_int32_"),
+        ("sqrtf", "sqrtf_"),
+        ("lgamma", "lgamma_"),
+        ("typeof", "typeof_"),
+        ("dpu", "dpu"),
+        ("maximum", "maximum"),
+        ("logits", "logits"),
         ("2x", "v2x"),
         ("__a", "a"),
         ("größe", "gr__e"),
@@ -159,9 +172,26 @@ def test_names_are_legal_and_clear_of_keywords_and_the_sdk(wanted, name):
     assert Names().new(wanted) == name
 
 
-def test_names_are_unique():
+def test_names_are_unique_until_their_scope_ends():
     names = Names(["x"])
     assert [names.new("x"), names.new("x"), names.new("x_1")] == ["x_1", "x_2", "x_1_1"]
+    names.release(["x_1"])
+    assert names.new("x") == "x_1"
+
+
+@pytest.mark.parametrize(
+    ("loop", "axis"),
+    [
+        ("k", "k"),
+        ("k_1_0", "k"),
+        ("i_3_init", "i"),
+        ("k_0_k_1_1_fused_0", "k"),
+        ("ax0_1", "ax0"),
+        ("row_tile", "row_tile"),
+    ],
+)
+def test_loops_are_named_after_the_axis_they_run_along(loop, axis):
+    assert axis_of(loop) == axis
 
 
 # whole files -------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def test_offsets_are_linear_in_the_grid_index_and_extents_are_unclipped():
     assert (a.extent, a.offset_coeffs) == ((20, 24), ((20, 0), (0, 24)))
     assert (x.extent, x.offset_coeffs) == ((24,), ((0, 24),))
     assert (y.mode, y.extent, y.offset_coeffs) == ("out", (1, 20), ((0, 1), (20, 0)))
-    assert (y.tensor, y.symbol) == ("y.rf", "y_rf")
+    assert (y.tensor, y.symbol) == ("y.rf", "y_partial")
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 31, 64, 97, 1021])

@@ -140,7 +140,8 @@ def test_host_text_needs_no_more_than_the_oldest_interface(case: tuple, tmp_path
     workload, sources, _ = compiled(*case)
     write_folder(tmp_path, sources, name=workload.name, title="", resident=workload.resident)
     (tmp_path / "dpu.h").write_text(OLD_DPU_H)
-    flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-I.", "-c"]
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
+    flags = ["-std=c11", "-O1", *strict, "-I.", "-c"]
     for file in ("host.c", "check.c"):
         done = subprocess.run(
             [*toolchain.find_compiler(), *flags, file], cwd=tmp_path, capture_output=True, text=True

@@ -171,7 +171,7 @@ LOCAL void pack_x(const void *tensor, void *slices, const uint32_t *dpus, uint32
     fork_join(pack_range, &move, count, threads);
 }
 
-static const struct tile y_rf_tile = {
+static const struct tile y_partial_tile = {
     .axes = 2,
     .item_bytes = 4,
     .slice_bytes = 264,
@@ -182,21 +182,21 @@ static const struct tile y_rf_tile = {
     .coeffs = {{0, 1}, {66, 0}},
 };
 
-LOCAL void unpack_y_rf(void *tensor, const void *slices, const uint32_t *dpus, uint32_t count,
+LOCAL void unpack_y_partial(void *tensor, const void *slices, const uint32_t *dpus, uint32_t count,
                     uint32_t threads) {
-    struct move move = {&y_rf_tile, tensor, (char *)(uintptr_t)slices, dpus};
+    struct move move = {&y_partial_tile, tensor, (char *)(uintptr_t)slices, dpus};
     fork_join(unpack_range, &move, count, threads);
 }
 
 static void finish_0(void *context, int64_t begin, int64_t end) {
     void *const *tensors = context;
     float *restrict y = tensors[0];
-    const float (*restrict y_rf)[1000] = tensors[1];
-    for (int64_t i_0 = begin; i_0 < end; i_0++) {
-        for (int64_t i_1 = 0; i_1 < 125; i_1++) {
-            y[i_0 * 125 + i_1] = 0.0f;
-            for (int64_t k_0 = 0; k_0 < 4; k_0++) {
-                y[i_0 * 125 + i_1] += y_rf[k_0][i_0 * 125 + i_1];
+    const float (*restrict y_partial)[1000] = tensors[1];
+    for (int64_t i_tile = begin; i_tile < end; i_tile++) {
+        for (int64_t i = 0; i < 125; i++) {
+            y[i_tile * 125 + i] = 0.0f;
+            for (int64_t k = 0; k < 4; k++) {
+                y[i_tile * 125 + i] += y_partial[k][i_tile * 125 + i];
             }
         }
     }

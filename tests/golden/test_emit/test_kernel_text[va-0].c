@@ -1,26 +1,27 @@
 /* DPU kernel of A, B -> C
- * One DPU for each i_0 < 4; build with -DNR_TASKLETS=3.
+ * One DPU for each i_dpu < 4; build with -DNR_TASKLETS=3.
  * Arrays hold this DPU's part of a tensor; what lies outside of the tensor is zero.
  */
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <defs.h>
 #include <mram.h>
 
-__mram_noinit int32_t A[384]; /* A[384*i_0 + 0..383] */
-__mram_noinit int32_t B[384]; /* B[384*i_0 + 0..383] */
-__mram_noinit int32_t C[384]; /* C[384*i_0 + 0..383] */
+__mram_noinit int32_t A[384]; /* A[384*i_dpu + 0..383] */
+__mram_noinit int32_t B[384]; /* B[384*i_dpu + 0..383] */
+__mram_noinit int32_t C[384]; /* C[384*i_dpu + 0..383] */
 
+/* this DPU's place in the grid, written by the host */
 __host struct {
-    int32_t i_0;
-    int32_t unused;
+    int32_t i_dpu;
+    int32_t unused; /* sizes are multiples of 8 bytes */
 } grid_index;
 
+/* WRAM of each tasklet */
 static struct {
-    __dma_aligned int32_t A_wram[64];
-    __dma_aligned int32_t B_wram[64];
-    __dma_aligned int32_t C_wram[64];
+    __dma_aligned int32_t A_wram[64]; /* 64 of A */
+    __dma_aligned int32_t B_wram[64]; /* 64 of B */
+    __dma_aligned int32_t C_wram[64]; /* 64 of C */
 } wram_of[NR_TASKLETS];
 
 /* one element of MRAM, through the 8 bytes that hold it */
@@ -42,32 +43,32 @@ static inline void mram_store_own_int32(__mram_ptr int32_t *to, int32_t value) {
 
 int main(void) {
     const int32_t tasklet = (int32_t)me();
-    const int32_t i_0 = grid_index.i_0;
+    const int32_t i_dpu = grid_index.i_dpu;
     __typeof__(wram_of[0]) *const wram = &wram_of[tasklet];
 
-    for (int32_t i_2 = 0; i_2 < 2; i_2++) {
-        for (int32_t ax0 = 0; ax0 < 64; ax0++) {
-            if (i_0 * 384 + tasklet * 128 + i_2 * 64 + ax0 < 1021) {
-                wram->A_wram[ax0] = mram_load_int32(&A[tasklet * 128 + i_2 * 64 + ax0]);
+    for (int32_t i_tile = 0; i_tile < 2; i_tile++) {
+        for (int32_t item = 0; item < 64; item++) {
+            if (i_dpu * 384 + tasklet * 128 + i_tile * 64 + item < 1021) {
+                wram->A_wram[item] = mram_load_int32(&A[tasklet * 128 + i_tile * 64 + item]);
             }
         }
-        for (int32_t ax0_1 = 0; ax0_1 < 64; ax0_1++) {
-            if (i_0 * 384 + tasklet * 128 + i_2 * 64 + ax0_1 < 1021) {
-                wram->B_wram[ax0_1] = mram_load_int32(&B[tasklet * 128 + i_2 * 64 + ax0_1]);
+        for (int32_t item = 0; item < 64; item++) {
+            if (i_dpu * 384 + tasklet * 128 + i_tile * 64 + item < 1021) {
+                wram->B_wram[item] = mram_load_int32(&B[tasklet * 128 + i_tile * 64 + item]);
             }
         }
-        for (int32_t i_3 = 0; i_3 < 16; i_3++) {
+        for (int32_t i_step = 0; i_step < 16; i_step++) {
             #pragma unroll
-            for (int32_t i_4 = 0; i_4 < 4; i_4++) {
-                if (i_0 * 384 + tasklet * 128 + i_2 * 64 + i_3 * 4 + i_4 < 1021) {
-                    wram->C_wram[i_3 * 4 + i_4] = wram->A_wram[i_3 * 4 + i_4]
-                            + wram->B_wram[i_3 * 4 + i_4];
+            for (int32_t i = 0; i < 4; i++) {
+                if (i_dpu * 384 + tasklet * 128 + i_tile * 64 + i_step * 4 + i < 1021) {
+                    wram->C_wram[i_step * 4 + i] = wram->A_wram[i_step * 4 + i]
+                            + wram->B_wram[i_step * 4 + i];
                 }
             }
         }
-        for (int32_t ax0_2 = 0; ax0_2 < 64; ax0_2++) {
-            if (i_0 * 384 + tasklet * 128 + i_2 * 64 + ax0_2 < 1021) {
-                mram_store_own_int32(&C[tasklet * 128 + i_2 * 64 + ax0_2], wram->C_wram[ax0_2]);
+        for (int32_t item = 0; item < 64; item++) {
+            if (i_dpu * 384 + tasklet * 128 + i_tile * 64 + item < 1021) {
+                mram_store_own_int32(&C[tasklet * 128 + i_tile * 64 + item], wram->C_wram[item]);
             }
         }
     }

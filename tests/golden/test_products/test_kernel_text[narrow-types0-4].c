@@ -1,26 +1,27 @@
 /* DPU kernel of A, x -> y
- * One DPU for each i_0 < 2; build with -DNR_TASKLETS=2.
+ * One DPU for each i_dpu < 2; build with -DNR_TASKLETS=2.
  * Arrays hold this DPU's part of a tensor; what lies outside of the tensor is zero.
  */
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <defs.h>
 #include <mram.h>
 
-__mram_noinit int32_t A[56][256]; /* A[56*i_0 + 0..55, 0..199] */
+__mram_noinit int32_t A[56][256]; /* A[56*i_dpu + 0..55, 0..199] */
 __mram_noinit int32_t x[256]; /* x[0..199] */
-__mram_noinit int32_t y[56]; /* y[56*i_0 + 0..55] */
+__mram_noinit int32_t y[56]; /* y[56*i_dpu + 0..55] */
 
+/* this DPU's place in the grid, written by the host */
 __host struct {
-    int32_t i_0;
-    int32_t unused;
+    int32_t i_dpu;
+    int32_t unused; /* sizes are multiples of 8 bytes */
 } grid_index;
 
+/* WRAM of each tasklet */
 static struct {
-    __dma_aligned int32_t y_wram[28];
-    __dma_aligned int32_t A_wram[4][64];
-    __dma_aligned int32_t x_wram[64];
+    __dma_aligned int32_t y_wram[28]; /* 28 of y */
+    __dma_aligned int32_t A_wram[4][64]; /* 4 x 64 of A */
+    __dma_aligned int32_t x_wram[64]; /* 64 of x */
 } wram_of[NR_TASKLETS];
 
 static inline int32_t min_int32(int32_t a, int32_t b) {
@@ -109,72 +110,61 @@ static inline int32_t mul_bytes_add(int32_t sum, int32_t a, int32_t b) {
 
 int main(void) {
     const int32_t tasklet = (int32_t)me();
-    const int32_t i_0 = grid_index.i_0;
+    const int32_t i_dpu = grid_index.i_dpu;
     __typeof__(wram_of[0]) *const wram = &wram_of[tasklet];
 
     uint32_t wide = 0u;
-    for (int32_t i_2 = 0; i_2 < 7; i_2++) {
-        if (i_0 * 14 + tasklet * 7 + i_2 < 25) {
-            int32_t y_sum[4];
-            #pragma unroll
-            for (int32_t i_3_init = 0; i_3_init < 4; i_3_init++) {
-                y_sum[i_3_init] = 0;
-            }
-            for (int32_t k_0 = 0; k_0 < 4; k_0++) {
-                uint32_t y_part[4];
-                for (int32_t ax0 = 0; ax0 < 4; ax0++) {
-                    mram_read(&A[tasklet * 28 + i_2 * 4 + ax0][k_0 * 64], &wram->A_wram[ax0][0],
-                            256);
+    for (int32_t i_tile = 0; i_tile < 7; i_tile++) {
+        if (i_dpu * 14 + tasklet * 7 + i_tile < 25) {
+            int32_t y_sum[4] = {0};
+            for (int32_t k_tile = 0; k_tile < 4; k_tile++) {
+                uint32_t y_part[4] = {0};
+                for (int32_t row = 0; row < 4; row++) {
+                    mram_read(&A[tasklet * 28 + i_tile * 4 + row][k_tile * 64],
+                            &wram->A_wram[row][0], 256);
                 }
-                mram_read(&x[k_0 * 64], &wram->x_wram[0], 256);
-                #pragma unroll
-                for (int32_t i_3 = 0; i_3 < 4; i_3++) {
-                    y_part[i_3] = 0u;
-                }
+                mram_read(&x[k_tile * 64], &wram->x_wram[0], 256);
                 if (wide <= 255u) {
-                    const int32_t k_1_end = min_int32(4, 13 - k_0 * 4);
-                    for (int32_t k_1 = 0; k_1 < k_1_end; k_1++) {
+                    const int32_t k_step_end = min_int32(4, 13 - k_tile * 4);
+                    for (int32_t k_step = 0; k_step < k_step_end; k_step++) {
                         #pragma unroll
-                        for (int32_t k_2 = 0; k_2 < 8; k_2++) {
-                            wide = any_bits(wide, &wram->x_wram[k_1 * 16 + k_2 * 2]);
+                        for (int32_t k = 0; k < 8; k++) {
+                            wide = any_bits(wide, &wram->x_wram[k_step * 16 + k * 2]);
                             #pragma unroll
-                            for (int32_t i_3_1 = 0; i_3_1 < 4; i_3_1++) {
-                                wide = any_bits(wide, &wram->A_wram[i_3_1][k_1 * 16 + k_2 * 2]);
-                                y_part[i_3_1]
-                                        = dot_narrow(y_part[i_3_1],
-                                        &wram->A_wram[i_3_1][k_1 * 16 + k_2 * 2],
-                                        &wram->x_wram[k_1 * 16 + k_2 * 2]);
+                            for (int32_t i = 0; i < 4; i++) {
+                                wide = any_bits(wide, &wram->A_wram[i][k_step * 16 + k * 2]);
+                                y_part[i] = dot_narrow(y_part[i],
+                                        &wram->A_wram[i][k_step * 16 + k * 2],
+                                        &wram->x_wram[k_step * 16 + k * 2]);
                             }
                         }
                     }
                     #pragma unroll
-                    for (int32_t i_3_2 = 0; i_3_2 < 4; i_3_2++) {
-                        y_part[i_3_2] = formed(y_part[i_3_2]);
+                    for (int32_t i = 0; i < 4; i++) {
+                        y_part[i] = formed(y_part[i]);
                     }
                 }
                 if (wide <= 255u) {
                     #pragma unroll
-                    for (int32_t i_3_3 = 0; i_3_3 < 4; i_3_3++) {
-                        y_sum[i_3_3] += (int32_t)y_part[i_3_3];
+                    for (int32_t i = 0; i < 4; i++) {
+                        y_sum[i] += (int32_t)y_part[i];
                     }
                 } else {
-                    const int32_t k_1_end_1 = min_int32(4, 13 - k_0 * 4);
-                    for (int32_t k_1 = 0; k_1 < k_1_end_1; k_1++) {
-                        for (int32_t k_2_1 = 0; k_2_1 < 16; k_2_1++) {
+                    const int32_t k_step_end = min_int32(4, 13 - k_tile * 4);
+                    for (int32_t k_step = 0; k_step < k_step_end; k_step++) {
+                        for (int32_t k = 0; k < 16; k++) {
                             #pragma unroll
-                            for (int32_t i_3_1 = 0; i_3_1 < 4; i_3_1++) {
-                                y_sum[i_3_1]
-                                        = mul_bytes_add(y_sum[i_3_1],
-                                        wram->A_wram[i_3_1][k_1 * 16 + k_2_1],
-                                        wram->x_wram[k_1 * 16 + k_2_1]);
+                            for (int32_t i = 0; i < 4; i++) {
+                                y_sum[i] = mul_bytes_add(y_sum[i], wram->A_wram[i][k_step * 16 + k],
+                                        wram->x_wram[k_step * 16 + k]);
                             }
                         }
                     }
                 }
             }
             #pragma unroll
-            for (int32_t ax0_1 = 0; ax0_1 < 4; ax0_1++) {
-                wram->y_wram[i_2 * 4 + ax0_1] = y_sum[ax0_1];
+            for (int32_t item = 0; item < 4; item++) {
+                wram->y_wram[i_tile * 4 + item] = y_sum[item];
             }
         }
     }
