@@ -151,7 +151,7 @@ def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **optio
     if isinstance(run, Run):
         run.best.build().export(folder / "best", data=False)
         click.echo(f"wrote {folder / 'best'}: kernel.c, host.c, a Makefile")
-        click.echo(f"more: atim export {folder}")
+    click.echo(f"C with data and a check program: atim export {folder}")
     click.echo("again: the same command, or .best.build() of what atim.tune returns, takes seconds")
 
 

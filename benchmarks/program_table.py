@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from tvm import te, tirx, topi
 
-__all__ = ["PROGRAMS", "TYPES", "Row", "fill"]
+__all__ = ["PLAIN", "TYPES", "Arrays", "Made", "Row", "axis", "const", "fill", "tensor", "total"]
 
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -31,11 +31,13 @@ WIDE = ("int32", "int64", *FLOATS)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A program: number of its sizes, the types it makes sense in, and how it is built."""
+    """A program: number of its sizes, the types it makes sense in, and how it is built. tolerance:
+    of each element, relative; 0 for equal."""
 
     sizes: int
     types: tuple[str, ...]
     build: Build
+    tolerance: float = 0.0
 
 
 def fill(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
@@ -333,7 +335,7 @@ def five_points(dtype: str, sizes: tuple[int, ...]) -> Made:
     return [a, te.compute((m, n), value, "y")], reference
 
 
-PROGRAMS: dict[str, Row] = {
+PLAIN: dict[str, Row] = {
     "add": Row(1, TYPES, add),
     "add 3-d": Row(3, TYPES, add),
     "scaled add": Row(1, TYPES, scaled_add),

@@ -3,7 +3,8 @@
 Shapes are aligned, odd, prime, smaller than the number of DPUs, and single elements; decisions are
 drawn on and off the coarse grid and pass `verify.check`. A case fails when anything after that
 raises (a later refusal, a fault of the machine, a write outside of a tile) or when one element
-differs from NumPy. Failures are counted by kind, the smallest case of each is printed.
+differs from NumPy. Of a program of several stages each has a candidate of its own. Failures are
+told as they come and counted by kind, the smallest case of each is printed.
 """
 
 from __future__ import annotations
@@ -12,22 +13,29 @@ import re
 import time
 import traceback
 from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
-from tvm import te
+import numpy.typing as npt
+from tvm import te, tirx
 
-from atim import pipeline, runtime, toolchain
-from atim.errors import UnsupportedError
+from atim.errors import ScheduleError, UnsupportedError
 from atim.schedules import Sketch, design_space
 from atim.schedules.shapes import canonical
+from atim.schedules.stages import Stage, stages_of
 from atim.schedules.verify import check
 from atim.target import Target
-from benchmarks.program_table import PROGRAMS, fill
+from atim.tuner.staged import build_stages
+from benchmarks.program_stages import PROGRAMS
+from benchmarks.program_table import fill
+
+Array = npt.NDArray[Any]
 
 TARGET = Target(dpus=24)
 CASES, QUICK_CASES = 5000, 300
@@ -46,6 +54,10 @@ SIZES = (
 )
 
 
+# of each stage on DPUs: which of its sketches, and the values of that sketch's decisions
+Choices = tuple[tuple[int, tuple[int, ...]], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """One candidate of one program; `seed` draws the arrays."""
@@ -53,8 +65,7 @@ class Case:
     program: str
     dtype: str
     sizes: tuple[int, ...]
-    sketch: int
-    values: tuple[int, ...]
+    choices: Choices
     seed: int
 
 
@@ -84,17 +95,34 @@ def shapes_of(program: str, rng: np.random.Generator) -> list[tuple[int, ...]]:
     return shapes
 
 
-@lru_cache(maxsize=64)
-def sketches_of(program: str, dtype: str, sizes: tuple[int, ...]) -> list[Sketch]:
+@lru_cache(maxsize=16)
+def stages_in(
+    program: str, dtype: str, sizes: tuple[int, ...]
+) -> tuple[tirx.PrimFunc, list[list[Sketch]]]:
+    """The program, and the sketches of each of its stages on DPUs."""
     args, _ = PROGRAMS[program].build(dtype, sizes)
-    return design_space(te.create_prim_func(args), TARGET)
+    func = te.create_prim_func(args)
+    stages = [stage for stage in stages_of(func) if stage.reason is None]
+    return func, [design_space(stage.func, TARGET) for stage in stages]
 
 
 def draw(program: str, dtype: str, sizes: tuple[int, ...], seed: int, count: int) -> list[Case]:
-    """`count` random legal candidates, the program's sketches in turn."""
+    """`count` random legal candidates, the sketches of each stage in turn."""
     rng = np.random.default_rng(seed)
-    cases: list[Case] = []
-    sketches = sketches_of(program, dtype, sizes)
+    _, stages = stages_in(program, dtype, sizes)
+    drawn = [_drawn(sketches, rng, count) for sketches in stages]
+    most = min(count, max(map(len, drawn)))
+    return [
+        Case(program, dtype, sizes, tuple(some[n % len(some)] for some in drawn), seed)
+        for n in range(most)
+    ]
+
+
+def _drawn(
+    sketches: list[Sketch], rng: np.random.Generator, count: int
+) -> list[tuple[int, tuple[int, ...]]]:
+    """Legal candidates of one stage, at most `count`."""
+    found: list[tuple[int, tuple[int, ...]]] = []
     for number, sketch in enumerate(sketches):
         columns = []
         for decision in sketch.decisions:
@@ -106,31 +134,48 @@ def draw(program: str, dtype: str, sizes: tuple[int, ...], seed: int, count: int
         legal = matrix[check(sketch, matrix, TARGET)[0]]
         legal = np.unique(canonical(sketch, legal), axis=0)
         share = -(-count // len(sketches))
-        for row in rng.permutation(legal)[:share]:
-            cases.append(Case(program, dtype, sizes, number, tuple(map(int, row)), seed))
-    return cases[:count]
+        found += [(number, tuple(map(int, row))) for row in rng.permutation(legal)[:share]]
+    if not found:
+        raise ScheduleError(f"nothing legal in {DRAWS} draws")
+    return found
 
 
 def run_case(case: Case) -> Result:
     """Compile, build, run all DPUs, compare."""
-    args, reference = PROGRAMS[case.program].build(case.dtype, case.sizes)
+    row = PROGRAMS[case.program]
+    args, reference = row.build(case.dtype, case.sizes)
     rng = np.random.default_rng(case.seed)
     arrays = {t.op.name: fill(rng, tuple(int(n) for n in t.shape), str(t.dtype)) for t in args[:-1]}
     with np.errstate(all="ignore"):
         expected = reference(arrays)
-    sketch = sketches_of(case.program, case.dtype, case.sizes)[case.sketch]
-    decisions = dict(zip(sketch.names, case.values, strict=True))
+    func, _ = stages_in(case.program, case.dtype, case.sizes)
+    told: list[str] = []
+    left = iter(case.choices)
+
+    def choose(_: Stage, sketches: list[Sketch]) -> tuple[Sketch, Mapping[str, int]]:
+        number, values = next(left)
+        decisions = dict(zip(sketches[number].names, values, strict=True))
+        told.append(f"{sketches[number].name} {decisions}")
+        return sketches[number], decisions
+
     try:
-        sources = pipeline.compile(sketch, decisions, TARGET)
-        outcome = runtime.run(toolchain.build(sources, TARGET), arrays, threads=1)
+        output, _ = build_stages(func, TARGET, choose=choose)(threads=1, **arrays)
     except Exception as error:
-        return Result(case, kind_of(error), f"{sketch.name} {decisions}: {error}")
-    assert outcome.outputs is not None
-    (output,) = outcome.outputs.values()
-    if output.dtype != expected.dtype or not np.array_equal(output, expected, equal_nan=True):
+        return Result(case, kind_of(error), f"{'; '.join(told)}: {error}")
+    if output.dtype != expected.dtype or output.shape != expected.shape:
+        what = f"{output.dtype}{output.shape}, should be {expected.dtype}{expected.shape}"
+        return Result(case, "other shape or type", f"{'; '.join(told)}: {what}")
+    if not _equal(output, expected, row.tolerance):
         wrong = np.argwhere(output != expected)[:1].tolist()
-        return Result(case, "different from NumPy", f"{sketch.name} {decisions}: first at {wrong}")
+        return Result(case, "different from NumPy", f"{'; '.join(told)}: first at {wrong}")
     return Result(case, None)
+
+
+def _equal(output: Array, expected: Array, tolerance: float) -> bool:
+    if not tolerance:
+        return bool(np.array_equal(output, expected, equal_nan=output.dtype.kind == "f"))
+    scale = float(np.max(np.abs(expected), initial=0.0))
+    return bool(np.allclose(output, expected, rtol=tolerance, atol=tolerance * scale))
 
 
 def kind_of(error: Exception) -> str:
@@ -169,7 +214,7 @@ def run_job(job: tuple[str, str, tuple[int, ...], int, int]) -> list[Result]:
         cases = draw(program, dtype, sizes, seed, count)
     except Exception as error:
         kind = "refused" if isinstance(error, UnsupportedError) else type(error).__name__
-        nothing = Case(program, dtype, sizes, -1, (), seed)
+        nothing = Case(program, dtype, sizes, (), seed)
         return [Result(nothing, f"{kind}: {program}", str(error))]
     return [run_case(case) for case in cases]
 
@@ -197,7 +242,12 @@ def run(quick: bool = False) -> int:
     print(f"{len(PROGRAMS)} programs, {len(kinds)} with their types, up to {TARGET.dpus} DPUs")
     results: list[Result] = []
     with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
-        for part in pool.map(run_job, jobs, chunksize=4):
+        for done, part in enumerate(pool.map(run_job, jobs, chunksize=4), 1):
             results += part
+            for failed in (r for r in part if r.kind is not None):
+                case = failed.case
+                print(f"{case.program} {case.dtype} {case.sizes}: {failed.kind}", flush=True)
+            if done % 100 == 0:
+                print(f"{done} of {len(jobs)} programs and shapes", flush=True)
     report(results, time.monotonic() - start)
     return int(any(r.kind is not None for r in results))

@@ -54,6 +54,7 @@ __all__ = [
     "run_task",
     "sample_inputs",
     "staged_arrays",
+    "staged_data",
 ]
 
 Array = NDArray[Any]
@@ -140,6 +141,20 @@ def check_data(func: tirx.PrimFunc) -> Data:
     expected = {name: evaluate(func, arrays, output=name) for name in written(func)}
     terms = _terms(func)
     return Data(arrays, expected, {n: _tolerance(v, terms) for n, v in expected.items()})
+
+
+def staged_data(
+    func: tirx.PrimFunc, stages: Sequence[tirx.PrimFunc], outputs: Sequence[str]
+) -> Data:
+    """The same for a program of stages, whose errors add up."""
+    inputs = {name: a for name, a in sample_inputs(func).items() if name not in outputs}
+    arrays = staged_arrays(inputs, stages)
+    expected = {name: arrays[name] for name in outputs}
+    allowed = {
+        name: sum(_tolerance(value, _terms(stage)) for stage in stages)
+        for name, value in expected.items()
+    }
+    return Data(inputs, expected, allowed)
 
 
 def input_tensors(func: tirx.PrimFunc) -> list[Any]:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from tvm import te, tirx
 
 from atim import pipeline, runtime, toolchain
-from atim.codegen.host_stage import FUNCTION, HostStage, host_stage
+from atim.chain import Chain, Step, link, on_host
+from atim.codegen.host_stage import HostStage, host_stage
 from atim.errors import ScheduleError, UnsupportedError, UsageError
 from atim.outcome import Timing
 from atim.schedules import Sketch, design_space
@@ -25,6 +26,7 @@ from atim.schedules.stages import Stage, stages_of
 from atim.schedules.terms import terms_of
 from atim.schedules.verify import check, explain
 from atim.target import Target
+from atim.tuner.measure import staged_data
 from atim.tuner.result import array_of
 from upmem_sim import TransferModel
 
@@ -63,6 +65,7 @@ class HostStep:
 
     stage: Stage
     code: HostStage
+    target: Target
     timing: Timing
 
     @staticmethod
@@ -75,28 +78,14 @@ class HostStep:
         widest = max(np.dtype(tensor.dtype).itemsize for tensor in code.tensors)
         model = TransferModel.preset(target.transfer)
         seconds = float(model.host_reduce(code.elements, widest, code.threads))
-        return HostStep(stage, code, Timing(0.0, 0.0, 0.0, seconds))
+        return HostStep(stage, code, target, Timing(0.0, 0.0, 0.0, seconds))
 
     def run(
         self, tensors: Mapping[str, Array], threads: int, resident: Sequence[str] = ()
     ) -> tuple[dict[str, Array], Timing]:
         """The stage's outputs and its time. UsageError for arrays of other shapes or types."""
-        arrays: dict[str, Array] = {}
-        for tensor in self.code.tensors:
-            if tensor.role != "input":
-                arrays[tensor.name] = np.zeros(tensor.shape, tensor.dtype)
-                continue
-            array = tensors[tensor.name]
-            if array.shape != tensor.shape or array.dtype != np.dtype(tensor.dtype):
-                raise UsageError(
-                    f"input {tensor.name}: got {array.dtype}{list(array.shape)},"
-                    f" needs {tensor.dtype}{list(tensor.shape)}"
-                )
-            arrays[tensor.name] = np.ascontiguousarray(array)
-        library = toolchain.HostLibrary(toolchain.compile_host(self.code.host_c))
-        library.work(FUNCTION, [arrays[name].ctypes.data for name in self.code.args], threads)
-        results = {t.name: arrays[t.name] for t in self.code.tensors if t.role == "output"}
-        return results, self.timing
+        needed = {name: tensors[name] for name in self.stage.inputs}
+        return on_host(self.code, needed, self.target, threads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +97,8 @@ class Staged:
     steps: tuple[KernelStep | HostStep, ...]
     target: Target
     resident: tuple[str, ...]
+    func: tirx.PrimFunc
+    title: str = ""
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -140,13 +131,21 @@ class Staged:
         outputs = tuple(tensors[name] for name in self.outputs)
         return outputs[0] if len(outputs) == 1 else outputs, spent
 
+    def link(self) -> Chain:
+        """All stages as one program of one allocation, where tensors between them stay in MRAM if
+        their tiles agree. ScheduleError when the stages together exceed a DPU's memories."""
+        steps = [
+            Step(s.stage.outputs[-1], s.code if isinstance(s, HostStep) else s.artifact.sources)
+            for s in self.steps
+        ]
+        return link(steps, self.target, outputs=self.outputs, resident=self.resident)
+
     def export(self, folder: str | Path, *, data: bool = True) -> list[Path]:
-        """Raises UnsupportedError: only a program of one kernel can be exported."""
-        names = ", ".join(stage.outputs[-1] for stage in self.stages)
-        raise UnsupportedError(
-            f"export to {folder}: {len(self.steps)} stages ({names}), only a program of one kernel"
-            " can be exported"
-        )
+        """Write the linked stages as C, as `Built.export` does. Errors as those of `link`;
+        RecordError when something can't be written."""
+        arrays = staged_data(self.func, [s.stage.func for s in self.steps], self.outputs)
+        name = self.title.split()[0] or self.outputs[-1]
+        return self.link().export(folder, name=name, data=arrays if data else None)
 
 
 def build_stages(
@@ -178,7 +177,7 @@ def build_stages(
             raise ScheduleError(f"stage {stage.name}: {why}")
         sources = pipeline.compile(sketch, decisions, target)
         steps.append(KernelStep(stage, toolchain.build(sources, target)))
-    return Staged(inputs, outputs, tuple(steps), target, tuple(resident))
+    return Staged(inputs, outputs, tuple(steps), target, tuple(resident), func)
 
 
 def _hand(stage: Stage, sketches: list[Sketch]) -> tuple[Sketch, Mapping[str, int]]:

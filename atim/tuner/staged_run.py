@@ -134,7 +134,7 @@ class StagedBest:
             part if isinstance(part, HostStep) else KernelStep(stage, part.build().artifact)
             for stage, part in zip(self.stages, self.parts, strict=True)
         )
-        return Staged(inputs, outputs, steps, self.target, self.resident)
+        return Staged(inputs, outputs, steps, self.target, self.resident, self.func, self.title)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.program_table import PROGRAMS
+from benchmarks.program_stages import PROGRAMS
 from benchmarks.programs import draw, run_case, shapes_of
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from atim.target import Target
 from atim.tuner.folder import open_best
 from atim.tuner.staged import build_stages
 from atim.tuner.staged_run import StagedBest, StagedRun
+from upmem_sim.host import places
 
 TARGET = Target(dpus=6)
 SHAPE = (7, 21)
@@ -156,11 +158,26 @@ def test_a_finished_run_is_found_again(
     assert best.timing == run.best.timing
 
 
-@pytest.mark.parametrize("command", ["export", "trace"])
-def test_commands_that_need_one_kernel_say_so(
-    run: StagedRun, command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.run([command, str(run.folder)]) == 1
+def test_the_exported_program_checks_itself(run: StagedRun, tmp_path: Path) -> None:
+    assert cli.run(["export", str(run.folder), "--out", str(tmp_path)]) == 0
+    path = f"{places.bin_dir()}:/usr/bin:/bin"
+    command = ["make", "-C", str(tmp_path), "run"]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PATH": path})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("right") == 1
+
+
+def test_linked_stages_give_the_same(run: StagedRun, rng: np.random.Generator) -> None:
+    built = run.best.build()
+    values = rng.standard_normal(SHAPE).astype("float32")
+    (linked,), timing = built.link()({"X": values})
+    alone, _ = built(values)
+    np.testing.assert_array_equal(linked, alone)
+    assert timing.h2d <= run.best.timing.h2d
+
+
+def test_a_trace_needs_one_kernel(run: StagedRun, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["trace", str(run.folder)]) == 1
     error = capsys.readouterr().err
     assert "4 stages (T_softmax_maxelem, T_softmax_exp, T_softmax_expsum, T_softmax_norm)" in error
     assert error.count("\n") == 1
