@@ -33,6 +33,7 @@ from atim.offload.placement import STRATEGIES, Placement, Problem
 from atim.offload.pricing import METHODS, Price, PriceBook
 from atim.offload.profile import HostFile, measure_host, this_machine
 from atim.offload.rewrite import build, rewrite
+from atim.offload.state import Pairs
 from atim.target import Target
 from atim.workloads import random_array
 
@@ -76,7 +77,8 @@ class Prepared:
 class Result:
     """An offloaded model. `module` is callable; `placement` says what moved and why.
 
-    baselines: the other strategies' placements by name, for comparison.
+    baselines: the other strategies' placements by name, for comparison; examples: the example
+    inputs that the module takes (kept state is none).
     """
 
     module: Offloaded
@@ -85,14 +87,16 @@ class Result:
     baselines: dict[str, Placement]
     fallbacks: tuple[Place, ...] = field(default=())
     reference: Callable[..., list[Array]] | None = field(default=None, repr=False)
+    examples: tuple[Array, ...] = field(default=(), repr=False)
 
     def verify(self, inputs: Sequence[Any]) -> str:
-        """Run on the simulator; what the launches took, beside what was predicted.
+        """Run on the simulator, from the first state on; what the launches took, beside what was
+        predicted.
 
         Raises MismatchError when the outputs are not those of the original.
         """
-        found = self.module(*inputs)
-        outputs = found if isinstance(found, tuple) else (found,)
+        self.module.reset()
+        outputs = self.module.call_flat(*inputs)
         if self.reference is not None:
             difference = compare(outputs, self.reference(*(as_array(v) for v in inputs)))
             if difference is not None:
@@ -113,19 +117,23 @@ class Result:
         return text(self.problem, self.placement, self.baselines, self.fallbacks)
 
 
-def prepare(model: Any, examples: Sequence[Any], dynamic_shapes: Any | None = None) -> Prepared:
+def prepare(
+    model: Any,
+    examples: Sequence[Any],
+    dynamic_shapes: Any | None = None,
+    state: str | Pairs | None = None,
+) -> Prepared:
     """Import, lower and check a model; see `offload` for the errors."""
-    imported = import_model(model, examples, dynamic_shapes=dynamic_shapes)
+    imported = import_model(model, examples, dynamic_shapes=dynamic_shapes, state=state)
     lowered = lower(imported)
-    graph = read_graph(lowered.module)
+    graph = read_graph(lowered.module, lowered.states)
     launches = launches_of(graph)
     wanted = {v: None for x in launches for o in x.operands for v in o.values}
     also = [name for name in wanted if graph.values[name].position < 0]
     # any host file will do for a run without launches
     module = rewrite(lowered.module, graph, (), HostFile.load("papers"), also)
-    host_only = Offloaded(build(module, host_target()), lowered.parameters, ())
-    found = host_only(*imported.examples)
-    outputs = list(found if isinstance(found, tuple) else (found,))
+    host_only = Offloaded(build(module, host_target()), lowered.parameters, (), lowered.states)
+    outputs = host_only.call_flat(*imported.examples)
     count = len(outputs) - len(also)
     check_import(imported, outputs[:count])
     return Prepared(lowered, graph, launches, dict(zip(also, outputs[count:], strict=True)))
@@ -166,7 +174,8 @@ def finish(prepared: Prepared, problem: Problem, placement: Placement) -> Offloa
         price = problem.prices[number]
         assert isinstance(price, Price)
         kernels.append(kernel_of(launch, price, prepared.graph, problem.target, prepared.inputs))
-    return Offloaded(build(module, host_target()), prepared.imported.parameters, kernels)
+    imported = prepared.imported
+    return Offloaded(build(module, host_target()), imported.parameters, kernels, imported.states)
 
 
 def offload(
@@ -182,6 +191,7 @@ def offload(
     switch_s: float = 0.0,
     work_dir: str | Path = "runs/offload",
     dynamic_shapes: Any | None = None,
+    state: str | Pairs | None = None,
 ) -> Result:
     """Decide for every loop nest of a model whether it runs on the host or on DPUs, and build that.
 
@@ -189,7 +199,9 @@ def offload(
     shapes to compile for. host: a host file ("papers", or a path); None measures this machine and
     keeps the result in work_dir. method: how prices are found (estimate, simulate, tune with
     `trials`). strategy: one of placement.STRATEGIES. layers: how often the model is repeated, for
-    the MRAM its weights take. switch_s: seconds to load another program into the DPUs.
+    the MRAM its weights take. switch_s: seconds to load another program into the DPUs. state:
+    (input, output) pairs that the module keeps from call to call and that are neither passed nor
+    returned, or "auto": caches of which the model writes rows. Updated buffers are always kept.
 
     Raises UnsupportedError (what can't be imported, with its place), MismatchError (the import
     computes something else; names the first operator), UsageError, RecordError.
@@ -199,7 +211,7 @@ def offload(
     if layers < 1:
         raise UsageError(f"layers: {layers} requested, at least 1 needed")
     target = target or Target()
-    prepared = prepare(model, tuple(example_inputs), dynamic_shapes)
+    prepared = prepare(model, tuple(example_inputs), dynamic_shapes, state)
     folder = Path(work_dir)
     profile = _profile(prepared.graph, host, folder)
     book = PriceBook(target, folder, trials=trials)
@@ -207,7 +219,15 @@ def offload(
     placements = {name: problem.place(name) for name in STRATEGIES}
     module = finish(prepared, problem, placements[strategy])
     imported, placed = prepared.imported, placements[strategy]
-    return Result(module, problem, placed, placements, imported.fallbacks, imported.reference)
+    return Result(
+        module=module,
+        problem=problem,
+        placement=placed,
+        baselines=placements,
+        fallbacks=imported.fallbacks,
+        reference=imported.reference,
+        examples=imported.examples,
+    )
 
 
 def _profile(graph: Graph, host: str | Path | HostFile | None, folder: Path) -> HostFile:
@@ -224,12 +244,17 @@ def _profile(graph: Graph, host: str | Path | HostFile | None, folder: Path) -> 
     return measured
 
 
-def examples_of(shapes: Sequence[tuple[tuple[int, ...], str]], seed: int = 0) -> list[Array]:
-    """Example inputs of (shape, dtype): integers 0 to 49, booleans, floats in [0, 1)."""
+def examples_of(
+    shapes: Sequence[tuple[tuple[int, ...], str, int | None]], seed: int = 0
+) -> list[Array]:
+    """Example inputs of (shape, dtype, value): all `value`; for None integers 0 to 49, booleans,
+    floats in [0, 1)."""
     rng = np.random.default_rng(seed)
-    examples = []
-    for shape, dtype in shapes:
-        if dtype == "bool":
+    examples: list[Array] = []
+    for shape, dtype, value in shapes:
+        if value is not None:
+            examples.append(np.full(shape, value, dtype))
+        elif dtype == "bool":
             examples.append(rng.random(shape) < 0.5)
         else:
             examples.append(random_array(rng, shape, dtype))

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import tvm
 import tvm_ffi
 from numpy.typing import NDArray
 from tvm import ir, relax
 
 from atim.errors import MismatchError
+from atim.offload.host import host_target
 from atim.offload.imported import Imported
+from atim.offload.lowering import lower
+from atim.offload.module import Offloaded
+from atim.offload.nests import read_graph
+from atim.offload.profile import HostFile
+from atim.offload.rewrite import build, rewrite
 
 __all__ = ["check_import", "compare"]
 
@@ -55,7 +61,7 @@ def _difference(a: Array, b: Array) -> str | None:
 def check_import(imported: Imported, outputs: Sequence[Array]) -> None:
     """Compare what the host module computed with the original.
 
-    Raises MismatchError, which names the first operator of the model whose value differs.
+    Raises MismatchError, which names the first nest whose value differs, and its operator.
     """
     if imported.reference is None:
         return
@@ -68,19 +74,25 @@ def check_import(imported: Imported, outputs: Sequence[Array]) -> None:
 
 
 def _first_difference(imported: Imported) -> str | None:
-    """The first operator, in program order, whose value differs from PyTorch's."""
+    """The first nest, in program order, whose value differs from PyTorch's, with its operator.
+
+    Every operator's value becomes an output, so each is that of a nest.
+    """
     assert imported.trace is not None
     wanted = imported.trace()
     known = [(p, v, n) for p, v, n in imported.values if n in wanted and isinstance(v, relax.Var)]
-    module = _with_all_values(imported, [v for _, v, _ in known])
-    module = relax.transform.LegalizeOps()(module)
-    machine = relax.VirtualMachine(relax.build(module, target="llvm"), tvm.cpu())
-    inputs = [tvm.runtime.tensor(np.ascontiguousarray(a)) for a in imported.examples]
-    values = machine["main"](*inputs, *imported.parameters)
-    for (place, _, name), value in zip(known, values, strict=True):
-        difference = _difference(np.array(value.numpy()), wanted[name])
+    everything = replace(imported, module=_with_all_values(imported, [v for _, v, _ in known]))
+    lowered = lower(replace(everything, states=()))
+    graph = read_graph(lowered.module)
+    module = rewrite(lowered.module, graph, (), HostFile.load("papers"))
+    values = Offloaded(build(module, host_target()), lowered.parameters, ())
+    found = values.call_flat(*imported.examples)
+    makers = {value: nest.name for nest in graph.nests for value in nest.outputs}
+    for (place, _, name), output, value in zip(known, graph.outputs, found, strict=True):
+        difference = _difference(value, wanted[name])
         if difference is not None:
-            return f"{place}: {difference}"
+            nest = makers.get(output, "no nest")
+            return f"nest {nest}, operator {place}: {difference}"
     return None
 
 

@@ -19,7 +19,10 @@ DTYPES = ("float32", "int32", "int8", "int64", "uint8", "bool")
 
 @click.command()
 @click.argument("model", metavar="FILE.py:NAME|FILE.onnx")
-@click.option("--input", "inputs", multiple=True, required=True, help="Shape[:dtype], in order")
+@click.option(
+    "--input", "inputs", multiple=True, required=True, help="Shape[:dtype[=value]], in order"
+)
+@click.option("--state", multiple=True, help="IN:OUT kept from call to call (numbers), or auto")
 @click.option("--dpus", type=int, default=2048, show_default=True, help="DPUs at most")
 @click.option("--target", "target_name", default="upmem-v1a", show_default=True, help="Chip")
 @click.option("--transfer", default="common", show_default=True, help="Host transfer preset")
@@ -42,6 +45,7 @@ def offload(model: str, inputs: tuple[str, ...], **options: Any) -> None:
     # Before NumPy and TVM are loaded: BLAS threads that go on spinning slow the next nest.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     shapes = [parse_input(text) for text in inputs]
+    state = parse_state(options["state"])
     from atim.offload.api import examples_of
     from atim.offload.api import offload as offload_model
     from atim.offload.report import write
@@ -61,24 +65,36 @@ def offload(model: str, inputs: tuple[str, ...], **options: Any) -> None:
         strategy=options["strategy"],
         layers=options["layers"],
         work_dir=folder,
+        state=state,
     )
     click.echo(result.report())
     click.echo(f"wrote {write(result.problem, result.baselines, folder)}")
     if options["save"]:
         click.echo(f"wrote {result.module.save(options['save'])}")
     if options["run"]:
-        click.echo(result.verify(examples))
+        click.echo(result.verify(result.examples))
 
 
-def parse_input(text: str) -> tuple[tuple[int, ...], str]:
-    """ "1x4096:int32" -> ((1, 4096), "int32"); float32 unless it says so."""
-    sizes, _, dtype = text.partition(":")
+def parse_input(text: str) -> tuple[tuple[int, ...], str, int | None]:
+    """ "1x4096:int32=3" -> ((1, 4096), "int32", 3); random float32 unless it says otherwise."""
+    sizes, _, rest = text.partition(":")
+    dtype, filled, value = rest.partition("=")
     dtype = dtype or "float32"
-    if not re.fullmatch(r"\d+(x\d+)*", sizes):
-        raise UsageError(f"input {text!r}: a shape such as 1x4096 or 1x4096:int32 needed")
+    if not re.fullmatch(r"\d+(x\d+)*", sizes) or (filled and not re.fullmatch(r"-?\d+", value)):
+        raise UsageError(f"input {text!r}: 1x4096, 1x4096:int32 or 1:int64=3 (all 3) needed")
     if dtype not in DTYPES:
         raise UsageError(f"input {text!r}: dtype {dtype!r} unknown, known: {', '.join(DTYPES)}")
-    return tuple(int(n) for n in sizes.split("x")), dtype
+    return tuple(int(n) for n in sizes.split("x")), dtype, int(value) if filled else None
+
+
+def parse_state(texts: tuple[str, ...]) -> str | list[tuple[int, int]] | None:
+    """("2:1", "3:2") -> [(2, 1), (3, 2)]; "auto" alone; None for nothing."""
+    if texts == ("auto",):
+        return "auto"
+    if not all(re.fullmatch(r"\d+:\d+", text) for text in texts):
+        raise UsageError(f"state {' '.join(texts)!r}: INPUT:OUTPUT such as 2:1, or auto needed")
+    pairs = [text.split(":") for text in texts]
+    return [(int(a), int(b)) for a, b in pairs] or None
 
 
 def load_model(text: str) -> tuple[str, Any]:

@@ -16,8 +16,9 @@ import numpy as np
 from tvm import relax
 
 from atim.errors import UnsupportedError
+from atim.offload.state import emit_update
 
-__all__ = ["CONVERTERS", "Converter", "dtype_of", "emit_attention"]
+__all__ = ["CONVERTERS", "Converter", "dtype_of", "emit_attention", "index_put"]
 
 # A torch.fx node, TVM's importer with .env and .block_builder, and the Relax value it emits
 Converter = Callable[[Any, Any], Any]
@@ -81,6 +82,54 @@ def _index(node: Any, importer: Any) -> Any:
     if [axis for axis, _ in given] == list(range(len(given))):
         return _emit(importer, relax.op.index_tensor(x, wrapped))
     raise UnsupportedError(f"{node.target}: indices on some inner axes only")
+
+
+def _cat(node: Any, importer: Any) -> Any:
+    """Without parts of size zero, which would be nests of their own."""
+    axis = _argument(node, 1, "dim", 0)
+    parts = [importer.env[part] for part in node.args[0]]
+    # PyTorch also lets an empty vector stand for nothing, whatever the rank of the others
+    full = [p for p in parts if not any(_known([n]) and int(n) == 0 for n in p.ty.shape)]
+    if len(full) < 2:
+        return full[0] if full else parts[0]
+    return _emit(importer, relax.op.concat(full, axis=axis))
+
+
+def index_put(node: Any, importer: Any) -> Any | None:
+    """x[:, positions] = rows: whole rows along one axis; None for other forms."""
+    x, rows = importer.env[node.args[0]], importer.env[node.args[2]]
+    given = [(axis, i) for axis, i in enumerate(node.args[1]) if i is not None]
+    if len(given) != 1 or _argument(node, 3, "accumulate", False):
+        return None
+    axis, positions = given[0][0], importer.env[given[0][1]]
+    rank = len(positions.ty.shape)
+    sizes = [*x.ty.shape, *rows.ty.shape, *positions.ty.shape]
+    if str(positions.ty.dtype) == "bool" or rank > 1 or not _known(sizes):
+        return None
+    if rank == 0:  # the result of such an index lacks the axis
+        shape = [int(n) for n in x.ty.shape]
+        rows = _emit(importer, relax.op.broadcast_to(rows, shape[:axis] + shape[axis + 1 :]))
+        rows = _emit(importer, relax.op.expand_dims(rows, axis))
+    return emit_update(importer, x, rows, axis, positions)
+
+
+def _slice_scatter(node: Any, importer: Any) -> Any:
+    x, rows = (importer.env[argument] for argument in node.args[:2])
+    axis, start, step = (_argument(node, n, name, d) for n, name, d in _SLICE)
+    rank = len(x.ty.shape)
+    axis = axis + rank if axis < 0 else axis
+    if not _known([*x.ty.shape, *rows.ty.shape]) or step != 1:
+        raise UnsupportedError(f"{node.target}: steps and dynamic sizes are not supported")
+    extent = int(x.ty.shape[axis])
+    start = min(start or 0, extent)
+    return emit_update(importer, x, rows, axis, start + extent if start < 0 else start)
+
+
+_SLICE = ((2, "dim", 0), (3, "start", 0), (5, "step", 1))
+
+
+def _known(sizes: list[Any]) -> bool:
+    return all(hasattr(n, "value") for n in sizes)
 
 
 def _matmul(node: Any, importer: Any) -> Any:
@@ -187,7 +236,9 @@ def _attention(node: Any, importer: Any) -> Any:
 
 CONVERTERS: dict[str, Converter] = {
     "select.int": _select,
+    "cat.default": _cat,
     "index.Tensor": _index,
+    "slice_scatter.default": _slice_scatter,
     "linear.default": _linear,
     "matmul.default": _matmul,
     "mm.default": _matmul,

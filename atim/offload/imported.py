@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Imported", "Place", "as_array"]
+__all__ = ["Imported", "Place", "State", "as_array"]
 
 Array = NDArray[Any]
 
@@ -27,6 +27,16 @@ class Place:
         return f"{self.operator}{where}" + (f" ({self.line})" if self.line else "")
 
 
+@dataclass(frozen=True, slots=True)
+class State:
+    """A kept tensor: its value before a call is parameter number `parameter` (behind the inputs),
+    after it output number `output` of the flat outputs."""
+
+    name: str
+    parameter: int
+    output: int
+
+
 @dataclass(frozen=True)
 class Imported:
     """A model as Relax.
@@ -38,6 +48,9 @@ class Imported:
     fallbacks    operators that run through PyTorch on the host
     values       (place, Relax variable, node) of each translated operator, to find a first mistake
     trace        calls the original and gives the value of each node by name, None without PyTorch
+    updated      (input, output) of tensors updated in place; those outputs come first
+    hidden       buffers among these: as many of the first inputs, which the caller does not know
+    states       what the placed module keeps from call to call
     """
 
     module: Any
@@ -47,6 +60,9 @@ class Imported:
     fallbacks: tuple[Place, ...] = ()
     values: tuple[tuple[Place, Any, str], ...] = field(default=(), repr=False)
     trace: Callable[[], dict[str, Array]] | None = None
+    updated: tuple[tuple[int, int], ...] = ()
+    hidden: int = 0
+    states: tuple[State, ...] = ()
 
 
 def as_array(value: Any) -> Array:

@@ -1,14 +1,18 @@
 """PyTorch, ONNX or Relax -> one Relax function, with its parameters apart and its faults reported.
 
 `torch.export` keeps linear, matmul and attention whole: their decompositions copy weights and
-caches. What the importer lacks runs through PyTorch on the host, named with its place in the model;
-what would be wrong without a word (updates in place, whose new values it drops) is refused.
+caches. What the importer lacks runs through PyTorch on the host, named with its place in the model.
+Updates in place, whose new values the importer drops, become inputs and outputs, which state.py
+makes state of.
 """
 
 from __future__ import annotations
 
+import logging
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +22,10 @@ from numpy.typing import NDArray
 from tvm import relax
 
 from atim.errors import UnsupportedError, UsageError
-from atim.offload.converters import CONVERTERS, Converter
+from atim.offload.converters import CONVERTERS, Converter, index_put
 from atim.offload.imported import Imported, Place, as_array
 from atim.offload.onnx_file import import_onnx
+from atim.offload.state import Pairs, keep_state
 
 __all__ = ["import_model"]
 
@@ -34,21 +39,28 @@ KEPT_WHOLE = (
 
 
 def import_model(
-    model: Any, examples: Sequence[Any], *, dynamic_shapes: Any | None = None
+    model: Any,
+    examples: Sequence[Any],
+    *,
+    dynamic_shapes: Any | None = None,
+    state: str | Pairs | None = None,
 ) -> Imported:
     """A `torch.nn.Module`, an ONNX file (or model) or a Relax IRModule.
 
-    examples: one array or tensor an input, in order. Raises UnsupportedError with the operator and
-    its place when the model can't be translated, UsageError when it is none of the three.
+    examples: one array or tensor an input, in order; state: see `keep_state`. Raises
+    UnsupportedError with the operator and its place when the model can't be translated, UsageError
+    when it is none of the three.
     """
     if isinstance(model, tvm.IRModule):
-        return _from_relax(model, examples)
-    if isinstance(model, str | Path) or type(model).__name__ == "ModelProto":
-        return import_onnx(model, examples)
-    if not (hasattr(model, "forward") and hasattr(model, "eval")):
+        imported = _from_relax(model, examples)
+    elif isinstance(model, str | Path) or type(model).__name__ == "ModelProto":
+        imported = import_onnx(model, examples)
+    elif hasattr(model, "forward") and hasattr(model, "eval"):
+        imported = _from_torch(model, tuple(examples), dynamic_shapes, state == "auto")
+    else:
         wanted = "torch.nn.Module, ONNX file or Relax module"
         raise UsageError(f"offload: {wanted} needed, {type(model).__name__} given")
-    return _from_torch(model, tuple(examples), dynamic_shapes)
+    return keep_state(imported, state)
 
 
 def _from_relax(module: Any, examples: Sequence[Any]) -> Imported:
@@ -66,46 +78,78 @@ def _from_relax(module: Any, examples: Sequence[Any]) -> Imported:
     return Imported(module, parameters, arrays[:inputs], None)
 
 
-def _from_torch(model: Any, examples: tuple[Any, ...], dynamic_shapes: Any | None) -> Imported:
+def _from_torch(
+    model: Any, examples: tuple[Any, ...], dynamic_shapes: Any | None, inputs_change: bool
+) -> Imported:
     import torch
-    from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
-
-    from atim.offload.torch_operator import run_through_torch
 
     tensors = tuple(
         value if isinstance(value, torch.Tensor) else torch.from_numpy(np.asarray(value))
         for value in examples
     )
     program = _exported(torch, model, tensors, dynamic_shapes)
-    importer = ExportedProgramImporter()
-    known = set(importer.create_convert_map())
-    converters: dict[str, Converter] = dict(CONVERTERS)
-    fallbacks = []
-    for node in program.graph.nodes:
-        name = getattr(node.target, "__name__", str(node.target))
-        if node.op == "call_function" and name not in known and name not in converters:
-            fallbacks.append(place_of(node))
-        if node.op == "call_function" and name not in known:
-            converters.setdefault(name, run_through_torch)
-    try:
-        module = importer.from_exported_program(program, True, False, False, converters)
-    except (AssertionError, ValueError, TypeError, KeyError, tvm.error.InternalError) as error:
-        raise UnsupportedError(f"import: {_first_line(error)}") from error
+    changes = _changes(program, inputs_change)
+    module, environment, fallbacks = _translated(program)
     module, parameters = relax.frontend.detach_params(module)
     values = tuple(
-        (place_of(node), importer.env[node], node.name)
+        (place_of(node), environment[node], node.name)
         for node in program.graph.nodes
-        if node.op == "call_function" and node in importer.env
+        if node.op == "call_function" and node in environment
     )
+    stored = {**program.constants, **program.state_dict}
+    given = (*(stored[name].detach().clone() for name in changes.buffers), *tensors)
     return Imported(
         module=module,
         parameters=tuple(parameters.get("main", ())),
-        examples=tuple(as_array(value) for value in tensors),
-        reference=_reference(torch, model),
+        examples=tuple(as_array(value) for value in given),
+        reference=_reference(torch, model, changes),
         fallbacks=tuple(fallbacks),
         values=values,
-        trace=lambda: _trace(torch, program, tensors),
+        trace=lambda: _trace(torch, program, given),
+        updated=tuple((source, output) for output, source in enumerate(changes.inputs)),
+        hidden=len(changes.buffers),
     )
+
+
+def _translated(program: Any) -> tuple[Any, dict[Any, Any], list[Place]]:
+    """(Relax module, values of the nodes, what runs through PyTorch).
+
+    An operator whose translation is missing or fails runs through PyTorch; UnsupportedError names
+    the one for which that fails too.
+    """
+    from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+
+    from atim.offload.torch_operator import run_through_torch
+
+    fallbacks: list[Place] = []
+
+    def missing(node: Any, translator: Any) -> Any:
+        fallbacks.append(place_of(node))
+        return run_through_torch(node, translator)
+
+    def write(node: Any, translator: Any) -> Any:
+        rows = index_put(node, translator)
+        return missing(node, translator) if rows is None else rows
+
+    converters: dict[str, Converter] = {**CONVERTERS, "index_put.default": write}
+    nodes = [node for node in program.graph.nodes if node.op == "call_function"]
+    known = set(ExportedProgramImporter().create_convert_map())
+    for node in nodes:
+        if name_of(node) not in known:
+            converters.setdefault(name_of(node), missing)
+    while True:
+        importer = ExportedProgramImporter()
+        try:
+            module = importer.from_exported_program(program, True, False, False, converters)
+        except (AssertionError, ValueError, TypeError, KeyError, tvm.error.InternalError) as error:
+            failed = next((n for n in nodes if n not in importer.env), None)
+            if failed is None or converters.get(name_of(failed)) is missing:
+                where = "" if failed is None else f"{place_of(failed)}: "
+                raise UnsupportedError(f"import: {where}{_first_line(error)}") from error
+            converters[name_of(failed)] = missing
+            fallbacks.clear()
+        else:
+            return module, importer.env, fallbacks
 
 
 def _exported(torch: Any, model: Any, tensors: tuple[Any, ...], dynamic_shapes: Any) -> Any:
@@ -115,17 +159,11 @@ def _exported(torch: Any, model: Any, tensors: tuple[Any, ...], dynamic_shapes: 
         if str(operator) in KEPT_WHOLE:
             table.pop(operator)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of PyTorch about itself
+        with _quiet():
             exported = torch.export.export(model.eval(), tensors, dynamic_shapes=dynamic_shapes)
             program = exported.run_decompositions(table)
     except Exception as error:  # torch.export raises dozens of types
         raise UnsupportedError(f"torch.export: {_first_line(error)}") from error
-    for spec in program.graph_signature.output_specs:
-        if "MUTATION" in spec.kind.name:
-            raise UnsupportedError(
-                f"{spec.target} is updated in place: return its new value as an output instead"
-            )
     for node in program.graph.nodes:
         for value in _tensors(node.meta.get("val")):
             if value.is_complex():
@@ -133,32 +171,92 @@ def _exported(torch: Any, model: Any, tensors: tuple[Any, ...], dynamic_shapes: 
     return program
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what PyTorch has to say about itself: warnings, and tracebacks in its log."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
 def _tensors(value: Any) -> list[Any]:
     values = list(value) if isinstance(value, tuple | list) else [value]
     return [v for v in values if hasattr(v, "is_complex")]
+
+
+def name_of(node: Any) -> str:
+    """Of a torch.fx node: "softmax.int"."""
+    return str(getattr(node.target, "__name__", node.target))
 
 
 def place_of(node: Any) -> Place:
     """Where a torch.fx node comes from."""
     stack = list((node.meta.get("nn_module_stack") or {}).values())
     lines = (node.meta.get("stack_trace") or "").strip().splitlines()
-    name = getattr(node.target, "__name__", str(node.target))
-    return Place(name, stack[-1][0] if stack else "", lines[-1].strip() if lines else "")
+    return Place(name_of(node), stack[-1][0] if stack else "", lines[-1].strip() if lines else "")
 
 
-def _reference(torch: Any, model: Any) -> Callable[..., list[Array]]:
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """What a program updates in place: buffers by name, which become the first inputs; for each
+    such output the number of the input it replaces."""
+
+    buffers: tuple[str, ...]
+    inputs: tuple[int, ...]
+
+
+def _changes(program: Any, inputs_change: bool) -> _Changes:
+    """Turn updates in place into inputs and outputs of the exported program.
+
+    Updated inputs are refused unless they are to be kept as state.
+    """
+    signature = program.graph_signature
+    updates = [s for s in signature.output_specs if "MUTATION" in s.kind.name]
+    targets = [spec.target for spec in updates]
+    buffers, inputs = [], []
+    for spec in signature.input_specs:
+        if spec.kind.name == "BUFFER" and spec.target in targets:
+            buffers.append(spec.target)
+            spec.kind, spec.target = type(spec.kind).USER_INPUT, None
+        elif spec.kind.name == "USER_INPUT":
+            inputs.append(spec.arg.name)
+    numbers = {name: n for n, name in enumerate([*buffers, *inputs])}
+    for spec in updates:
+        if spec.target in inputs and not inputs_change:
+            raise UnsupportedError(
+                f"input {spec.target} is updated in place: return its new value as an output, or"
+                " keep it with state='auto'"
+            )
+        spec.kind = type(spec.kind).USER_OUTPUT
+    return _Changes(tuple(buffers), tuple(numbers[name] for name in targets))
+
+
+def _reference(torch: Any, model: Any, changes: _Changes) -> Callable[..., list[Array]]:
     def call(*arrays: Array) -> list[Array]:
+        given = [torch.from_numpy(np.array(a)) for a in arrays]
+        buffers = dict(model.named_buffers())
+        before = {name: buffers[name].clone() for name in changes.buffers}
         with torch.no_grad():
-            result = model(*(torch.from_numpy(np.array(a)) for a in arrays))
-        return [as_array(value).copy() for value in _flat(result)]
+            for name, value in zip(changes.buffers, given, strict=False):
+                buffers[name].copy_(value)
+            try:
+                result = model(*given[len(changes.buffers) :])
+            except Exception as error:  # whatever a model raises
+                reason = _first_line(error)
+                raise UsageError(f"the model fails on these inputs: {reason}") from error
+            now = [buffers[name].clone() for name in changes.buffers] + given[len(before) :]
+            for name, value in before.items():
+                buffers[name].copy_(value)
+        leaves = torch.utils._pytree.tree_leaves(result)
+        values = [*(now[number] for number in changes.inputs), *leaves]
+        return [as_array(value).copy() for value in values]
 
     return call
-
-
-def _flat(value: Any) -> list[Any]:
-    if isinstance(value, tuple | list):
-        return [leaf for item in value for leaf in _flat(item)]
-    return [value]
 
 
 def _trace(torch: Any, program: Any, tensors: tuple[Any, ...]) -> dict[str, Array]:

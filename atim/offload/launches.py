@@ -7,7 +7,7 @@ the model has, so that equal ones are tuned once. Weights (parameters) are resid
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -22,6 +22,7 @@ from atim import workloads
 from atim.errors import UnsupportedError
 from atim.offload.nests import Graph, Nest, Value
 from atim.offload.split import root_nests
+from atim.offload.state import Kept
 from atim.schedules import analyse
 
 __all__ = ["Launch", "Operand", "launches_of"]
@@ -37,13 +38,22 @@ MTV_SUMS = {"int8": "int32", "int32": "int32", "float32": "float32"}
 @dataclass(frozen=True, slots=True)
 class Operand:
     """An input tensor of the program: the values that make it (stacked along the first axis),
-    turned first if they hold the transposed matrix."""
+    turned first if they hold the transposed matrix. kept: a state in MRAM, of which a call sends
+    the rows that it writes."""
 
     tensor: str
     shape: tuple[int, ...]
     values: tuple[str, ...]
     resident: bool
     transposed: bool = False
+    kept: Kept | None = None
+
+    @property
+    def sent(self) -> tuple[str, ...]:
+        """Values that a call hands over."""
+        if self.kept is not None:
+            return self.kept.update.sent
+        return () if self.resident else self.values
 
     def gather(self, arrays: list[Array]) -> Array:
         """The tensor of its values."""
@@ -74,7 +84,9 @@ class Launch:
         """Equal for equal programs with equal residents, in every process."""
         names = ",".join(str(p.name) for p in self.func.params)
         digest = tvm_ffi.structural_hash(self.func)
-        return f"{digest:016x} {names} resident {','.join(self.resident)}"
+        kept = [(o.tensor, o.kept) for o in self.operands if o.kept is not None]
+        rows = "".join(f" {t} {k.rows} rows of {k.shape} axis {k.update.axis}" for t, k in kept)
+        return f"{digest:016x} {names} resident {','.join(self.resident)}{rows}"
 
 
 def launches_of(graph: Graph) -> tuple[Launch, ...]:
@@ -112,13 +124,22 @@ def _single(graph: Graph, nest: Nest) -> Launch | None:
             return launch
     func = _canonical(nest.func)
     values = [graph.values[v] for v in nest.inputs]
-    operands = tuple(_plain(p, v) for p, v in zip(func.params, values, strict=False))
+    operands = tuple(_plain(graph, p, v) for p, v in zip(func.params, values, strict=False))
     return Launch("nest", (nest.index,), func, operands, nest.outputs)
 
 
-def _plain(parameter: Any, value: Value) -> Operand:
-    shape = tuple(int(n) for n in parameter.shape)
-    return Operand(str(parameter.name), shape, (value.name,), value.kind == "parameter")
+def _plain(graph: Graph, parameter: Any, value: Value) -> Operand:
+    return _operand(graph, str(parameter.name), tuple(int(n) for n in parameter.shape), value)
+
+
+def _operand(graph: Graph, tensor: str, shape: tuple[int, ...], value: Value) -> Operand:
+    """Weights and kept states are resident."""
+    update = graph.kept(value.name)
+    if update is None:
+        return Operand(tensor, shape, (value.name,), value.kind == "parameter")
+    rows = int(graph.values[update.rows].shape[update.axis])
+    kept = Kept(update, tuple(int(n) for n in value.shape), rows)
+    return Operand(tensor, shape, (value.name,), True, kept=kept)
 
 
 def _matrix_vector(graph: Graph, nest: Nest) -> Launch | None:
@@ -149,9 +170,10 @@ def _matrix_vector(graph: Graph, nest: Nest) -> Launch | None:
     if transposed and a.kind != "parameter":
         return None  # turning it on every call would cost more than the product
     func = workloads.get("mtv", (rows, columns), matrix[0].dtype).func
+    matrix_operand = _operand(graph, "A", (rows, columns), a)
     operands = (
-        Operand("A", (rows, columns), (a.name,), a.kind == "parameter", transposed),
-        Operand("x", (columns,), (x.name,), x.kind == "parameter"),
+        replace(matrix_operand, transposed=transposed),
+        _operand(graph, "x", (columns,), x),
     )
     return Launch("nest", (nest.index,), func, operands, nest.outputs)
 
@@ -161,8 +183,8 @@ def _stacks(graph: Graph, singles: dict[int, Launch]) -> list[Launch]:
     groups: dict[tuple[str, str, int], list[Launch]] = {}
     for launch in singles.values():
         tensors = [o.tensor for o in launch.operands]
-        if tensors == ["A", "x"] and launch.operands[0].resident:
-            a, x = launch.operands
+        a, x = launch.operands if tensors == ["A", "x"] else (None, None)
+        if a is not None and x is not None and a.resident and a.kept is None:
             dtype = graph.values[a.values[0]].dtype
             groups.setdefault((x.values[0], dtype, a.shape[1]), []).append(launch)
     found = []
@@ -200,7 +222,7 @@ def _with_epilogue(graph: Graph, nest: Nest) -> Launch | None:
         return None
     inputs = dict.fromkeys(nest.inputs) | dict.fromkeys(v for v in after.inputs if v != result)
     values = [graph.values[v] for v in inputs]
-    operands = tuple(_plain(p, v) for p, v in zip(func.params, values, strict=False))
+    operands = tuple(_plain(graph, p, v) for p, v in zip(func.params, values, strict=False))
     return Launch("epilogue", (nest.index, after.index), func, operands, after.outputs)
 
 

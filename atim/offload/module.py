@@ -2,14 +2,15 @@
 
 It can be saved and loaded again without PyTorch: a shared library of the host code, the parameters,
 and for every launch its program, schedule and operands (kernels are compiled again, or found in the
-cache).
+cache). Tensors that the model changes from call to call (state.py) are kept by the module: the host
+has a copy, and each launch that reads one keeps its own in MRAM, to which only new rows are sent.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,12 @@ from tvm import relax
 from atim import pipeline, runtime, toolchain
 from atim.errors import RecordError, UnsupportedError, UsageError
 from atim.offload.host import view
+from atim.offload.imported import State
 from atim.offload.launches import Launch, Operand
 from atim.offload.nests import Graph
 from atim.offload.pricing import Price
 from atim.offload.rewrite import PIM_LAUNCH
+from atim.offload.state import Kept, Update
 from atim.runtime import Timing
 from atim.schedules import design_space
 from atim.target import Target
@@ -34,7 +37,7 @@ __all__ = ["Kernel", "Offloaded", "kernel_of", "load"]
 
 Array = NDArray[Any]
 
-FORMAT = 1
+FORMAT = 2
 LIBRARY, PARAMETERS, FACTS = "host.so", "parameters.npz", "offload.json"
 
 
@@ -42,8 +45,8 @@ LIBRARY, PARAMETERS, FACTS = "host.so", "parameters.npz", "offload.json"
 class Kernel:
     """A launch, ready to compile: `program` is its PrimFunc as TVM's JSON.
 
-    sources: for each operand the positions of the parameters it is made of; empty when it is an
-    argument of the call.
+    sources: for each operand the positions of the parameters it is made of (of the state it keeps);
+    empty when it is an argument of the call.
     """
 
     program: str
@@ -63,47 +66,104 @@ class Kernel:
         sources = pipeline.compile(sketch, self.decisions, self.target)
         return toolchain.build(sources, self.target)
 
+    @cached_property
+    def rows_s(self) -> float:
+        """Seconds of the rows of kept states that a call sends."""
+        plan, transfer = self.artifact.sources.plan, self.target.transfer
+        return sum(o.kept.send_s(plan, o.tensor, transfer) for o in self.operands if o.kept)
+
 
 def kernel_of(launch: Launch, price: Price, graph: Graph, target: Target, inputs: int) -> Kernel:
     """What runs a launch; `inputs` is the number of the model's inputs."""
-    sources = tuple(
-        tuple(graph.values[name].position - inputs for name in o.values) if o.resident else ()
-        for o in launch.operands
-    )
+    sources = tuple(_sources(o, graph, inputs) for o in launch.operands)
     program = tvm.ir.save_json(launch.func)
     return Kernel(program, target, price.sketch, price.decisions, launch.operands, sources)
+
+
+def _sources(operand: Operand, graph: Graph, inputs: int) -> tuple[int, ...]:
+    names: tuple[str, ...] = operand.values if operand.resident else ()
+    if operand.kept is not None:
+        names = (operand.kept.update.base,)
+    return tuple(graph.values[name].position - inputs for name in names)
 
 
 class Offloaded:
     """Call it with the model's inputs (NumPy arrays, or tensors of PyTorch or TVM).
 
     Gives the outputs as NumPy arrays: one, or a tuple. `timings` has the modelled Timing of each
-    launch of the last call. UsageError for wrong inputs.
+    launch of the last call. UsageError for wrong inputs. `states` are kept from call to call: see
+    `state`, `set_state` and `reset`.
     """
 
-    def __init__(self, executable: Any, parameters: Sequence[Any], kernels: Sequence[Kernel]):
+    def __init__(
+        self,
+        executable: Any,
+        parameters: Sequence[Any],
+        kernels: Sequence[Kernel],
+        states: Sequence[State] = (),
+    ):
         self.executable = executable
         self.parameters = [_tensor(p) for p in parameters]
         self.kernels = tuple(kernels)
+        self.states = tuple(states)
+        self._initial = {s.name: view(self.parameters[s.parameter]).copy() for s in states}
+        self.reset()
         self.timings: list[Timing] = []
         self._machine = relax.VirtualMachine(executable, tvm.cpu())
         self._failure: Exception | None = None
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """Copies of the kept tensors, by name."""
+        return {s.name: view(self.parameters[s.parameter]).copy() for s in self.states}
+
+    def reset(self) -> None:
+        """Back to the state the module was made (or saved) with."""
         self._residents: dict[tuple[int, str], Array] = {}
+        for s in self.states:
+            self.parameters[s.parameter] = tvm.runtime.tensor(self._initial[s.name])
+
+    def set_state(self, name: str, value: Any) -> None:
+        """Replace a kept tensor as a whole. UsageError for another name, shape or type."""
+        known = {s.name: s.parameter for s in self.states}
+        if name not in known:
+            raise UsageError(f"state {name!r} unknown, known: {', '.join(known) or 'none'}")
+        given = _tensor(value)  # owns the memory that `array` shows
+        array, old = view(given), view(self.parameters[known[name]])
+        if array.shape != old.shape or array.dtype != old.dtype:
+            wanted = f"{old.dtype}{list(old.shape)}"
+            raise UsageError(f"state {name}: {array.dtype}{list(array.shape)}, {wanted} needed")
+        self.parameters[known[name]] = tvm.runtime.tensor(array.copy())
+        self._residents = {
+            key: found for key, found in self._residents.items() if not self._keeps(*key)
+        }
+
+    def _keeps(self, number: int, tensor: str) -> bool:
+        return any(o.tensor == tensor and o.kept for o in self.kernels[number].operands)
 
     def __call__(self, *inputs: Any) -> Any:
+        flat = self.call_flat(*inputs)
+        kept = {s.output for s in self.states}
+        outputs = tuple(a for n, a in enumerate(flat) if n not in kept)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def call_flat(self, *inputs: Any) -> list[Array]:
+        """All outputs, those that become state included."""
         self.timings, self._failure = [], None
         _running.append(self)
         try:
             result = self._machine["main"](*(_tensor(v) for v in inputs), *self.parameters)
-        except (tvm.error.InternalError, RuntimeError, ValueError, TypeError) as error:
+        except (tvm.error.InternalError, RuntimeError, LookupError, ValueError, TypeError) as error:
             if self._failure is not None:
                 raise self._failure from None
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             raise UsageError(f"call: {lines[0] if lines else error}") from error
         finally:
             _running.pop()
-        outputs = tuple(np.array(t.numpy()) for t in _flat(result))
-        return outputs[0] if len(outputs) == 1 else outputs
+        flat = _flat(result)
+        for s in self.states:
+            self.parameters[s.parameter] = flat[s.output]
+        return [np.array(t.numpy()) for t in flat]
 
     def launch(self, number: int, tensors: Sequence[Any]) -> None:
         """Run one kernel on all its DPUs; called by the host code."""
@@ -111,13 +171,17 @@ class Offloaded:
         given = iter(tensors)
         arrays: dict[str, Array] = {}
         for operand, sources in zip(kernel.operands, kernel.sources, strict=True):
+            sent = [view(next(given)) for _ in operand.sent]
             if operand.resident:
                 arrays[operand.tensor] = self._resident(number, operand, sources)
+                if operand.kept is not None:
+                    operand.kept.write(arrays[operand.tensor], *sent)
             else:
-                arrays[operand.tensor] = operand.gather([view(next(given)) for _ in operand.values])
+                arrays[operand.tensor] = operand.gather(sent)
         names = [o.tensor for o in kernel.operands if o.resident]
         outcome = runtime.run(kernel.artifact, arrays, resident=names)
-        self.timings.append(outcome.timing)
+        timing = outcome.timing
+        self.timings.append(replace(timing, h2d=timing.h2d + kernel.rows_s))
         assert outcome.outputs is not None
         (result,) = outcome.outputs.values()
         flat, start = result.reshape(-1), 0
@@ -130,7 +194,8 @@ class Offloaded:
         key = (number, operand.tensor)
         if key not in self._residents:
             arrays = [view(self.parameters[position]) for position in sources]
-            self._residents[key] = operand.gather(arrays)
+            found = operand.gather(arrays)
+            self._residents[key] = found.copy() if operand.kept is not None else found
         return self._residents[key]
 
     def save(self, folder: str | Path) -> Path:
@@ -142,6 +207,7 @@ class Offloaded:
             "format": FORMAT,
             "kernels": [_facts(kernel) for kernel in self.kernels],
             "parameters": [str(p.dtype) for p in self.parameters],
+            "states": [asdict(state) for state in self.states],
         }
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -165,7 +231,8 @@ def load(folder: str | Path) -> Offloaded:
         raise RecordError(f"{folder} holds no saved module: {error}") from error
     if facts["format"] != FORMAT:
         raise RecordError(f"{folder}: format {facts['format']}, this version reads {FORMAT}")
-    return Offloaded(executable, parameters, [_kernel(k) for k in facts["kernels"]])
+    states = [State(**state) for state in facts["states"]]
+    return Offloaded(executable, parameters, [_kernel(k) for k in facts["kernels"]], states)
 
 
 def _facts(kernel: Kernel) -> dict[str, Any]:
@@ -181,12 +248,25 @@ def _facts(kernel: Kernel) -> dict[str, Any]:
 
 def _kernel(facts: dict[str, Any]) -> Kernel:
     operands = tuple(
-        Operand(o["tensor"], tuple(o["shape"]), tuple(o["values"]), o["resident"], o["transposed"])
+        Operand(
+            o["tensor"],
+            tuple(o["shape"]),
+            tuple(o["values"]),
+            o["resident"],
+            o["transposed"],
+            _kept(o["kept"]),
+        )
         for o in facts["operands"]
     )
     sources = tuple(tuple(positions) for positions in facts["sources"])
     target = Target(**facts["target"])
     return Kernel(facts["program"], target, facts["sketch"], facts["decisions"], operands, sources)
+
+
+def _kept(facts: dict[str, Any] | None) -> Kept | None:
+    if facts is None:
+        return None
+    return Kept(Update(**facts["update"]), tuple(facts["shape"]), facts["rows"])
 
 
 _running: list[Offloaded] = []  # the modules being called, innermost last

@@ -8,8 +8,8 @@ operations are those on values, not on indices.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -19,7 +19,9 @@ import tvm_ffi
 from tvm import ir, relax, s_tir, sym, tirx
 
 from atim.errors import UnsupportedError
+from atim.offload.imported import State
 from atim.offload.split import REDUCE, root_nests
+from atim.offload.state import Update, read_update
 from atim.schedules import Program, analyse
 
 __all__ = ["Features", "Graph", "Nest", "Value", "features_of", "item_bytes", "read_graph"]
@@ -29,8 +31,8 @@ ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Max", "Min", "FloorDiv", "FloorMod")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A tensor of the graph. kind: input, parameter, nest (made by one) or host (by anything else);
-    position: of the function's parameters."""
+    """A tensor of the graph. kind: input, parameter, state (before the call), nest (made by one) or
+    host (by anything else); position: of the function's parameters."""
 
     name: str
     kind: str
@@ -112,12 +114,28 @@ class Nest:
 @dataclass(frozen=True)
 class Graph:
     """Nests in program order; `values` by name; `outputs` of the model; `others`: Relax calls that
-    are no nests (views, PyTorch operators) as (name, inputs, outputs)."""
+    are no nests (views, PyTorch operators) as (name, inputs, outputs); `updates` of whole rows by
+    the value they make; `after`: a state's value before the call -> after it."""
 
     nests: tuple[Nest, ...]
     values: Mapping[str, Value]
     outputs: tuple[str, ...]
     others: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
+    updates: Mapping[str, Update] = field(default_factory=dict)
+    after: Mapping[str, str] = field(default_factory=dict)
+
+    def kept(self, value: str) -> Update | None:
+        """The update that made a value, if it is all that happens to a state in a call."""
+        update = self.updates.get(value)
+        return update if update is not None and self.after.get(update.base) == value else None
+
+    def is_in_place(self, update: Update) -> bool:
+        """Nothing but the update reads the state as it was."""
+        after = self.after.get(update.base)
+        if after is None or self.kept(after) != update or update.base in self.outputs:
+            return False
+        readers = sum(inputs.count(update.base) for _, inputs, _ in self.others)
+        return not self.consumers(update.base) and readers == 1
 
     def consumers(self, value: str) -> list[int]:
         """Nests that read a value."""
@@ -133,16 +151,17 @@ def item_bytes(dtype: str) -> int:
     return max(int(tvm.DataType(dtype).bits) // 8, 1)
 
 
-def read_graph(module: Any) -> Graph:
+def read_graph(module: Any, states: Sequence[State] = ()) -> Graph:
     """The graph of a lowered module's main function."""
-    return _Reader(module).read()
+    return _Reader(module, states).read()
 
 
 class _Reader:
     """Follows the bindings; names are those of the Relax variables, made unique by position."""
 
-    def __init__(self, module: Any) -> None:
-        self.module = module
+    def __init__(self, module: Any, states: Sequence[State]) -> None:
+        self.module, self.states = module, states
+        self.updates: dict[str, Update] = {}
         self.names: dict[Any, tuple[str, ...]] = {}
         self.values: dict[str, Value] = {}
         self.nests: list[Nest] = []
@@ -152,14 +171,21 @@ class _Reader:
     def read(self) -> Graph:
         main = self.module["main"]
         inputs = int((main.attrs or {}).get("num_input", len(main.params)))
+        kept = {inputs + s.parameter for s in self.states}
         for position, parameter in enumerate(main.params):
             kind = "input" if position < inputs else "parameter"
-            self.define(parameter, kind, position)
+            self.define(parameter, "state" if position in kept else kind, position)
         for block in main.body.blocks:
             for binding in block.bindings:
                 self.bind(binding.var, binding.value)
         outputs = self.of(main.body.body)
-        return Graph(tuple(self.nests), self.values, outputs, tuple(self.others))
+        after = {
+            self.names[main.params[inputs + s.parameter]][0]: outputs[s.output]
+            for s in self.states
+            if s.output < len(outputs)
+        }
+        others = tuple(self.others)
+        return Graph(tuple(self.nests), self.values, outputs, others, self.updates, after)
 
     def define(self, variable: Any, kind: str, position: int = -1) -> tuple[str, ...]:
         """Names of the tensors of a variable (several for a tuple)."""
@@ -191,7 +217,11 @@ class _Reader:
         else:
             inputs = tuple(n for a in getattr(value, "args", ()) for n in self.of(a))
             name = str(getattr(getattr(value, "op", None), "name", type(value).__name__))
-            self.others.append((name, inputs, self.define(variable, "host")))
+            update = read_update(value, self.of)
+            outputs = self.define(variable, "host")
+            self.others.append((name, inputs, outputs))
+            if update is not None:
+                self.updates[outputs[0]] = update
 
     def add_nest(self, variable: Any, call: Any) -> None:
         function = str(call.args[0].name_hint)
@@ -200,9 +230,12 @@ class _Reader:
         outputs = self.define(variable, "nest")
         if function not in self.features:
             self.features[function] = features_of(func)
+        features = self.features[function]
+        if len(inputs) != len(call.args[1].fields) and not features.why_not:
+            features = replace(features, why_not="an operand is a constant of the program")
         index = len(self.nests)
         name = f"{index} {function}"
-        nest = Nest(index, name, function, func, inputs, outputs, self.features[function])
+        nest = Nest(index, name, function, func, inputs, outputs, features)
         self.nests.append(nest)
 
 

@@ -133,6 +133,10 @@ class Problem:
         others = [str(i) for i in launch.members if i != nest.index]
         words = {"epilogue": "one kernel with", "stack": "stacked with"}
         also = f", {words[launch.form]} nest {', '.join(others)}" if others else ""
+        for operand in launch.operands:
+            if operand.kept is not None:
+                rows = operand.kept.rows
+                also += f", {rows} {'row' if rows == 1 else 'rows'} of its cache is sent"
         host = self.host_s(launch.members)
         return f"host {_ms(host)} ms, PIM {_breakdown(price)}: moved{also}"
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import atim.tuner
+from atim import pipeline
 from atim.errors import AtimError, RecordError, ScheduleError, UnsupportedError
 from atim.offload.launches import Launch
 from atim.schedules import Sketch
@@ -44,6 +45,9 @@ DRAWN = 1024  # candidates a sketch, of each generation
 GENERATIONS = 6
 KEPT = 64
 SIMULATED = 3  # the best so many by estimate are simulated
+WITH_ROWS = 12  # so many are compiled where a call sends rows of kept states
+
+Ranked = list[tuple[Sketch, dict[str, int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +134,40 @@ class PriceBook:
 
     def _find(self, launch: Launch, method: str, arrays: Mapping[str, Array] | None) -> Price:
         problem = Problem.of(launch.func, self.target, launch.resident)
-        ranked = best_estimates(problem.sketches(), self.target)
+        sketches = problem.sketches()
+        ranked = best_estimates(sketches, self.target)
+        ranked = self._ranked_with_rows(launch, ranked)
         if method == "estimate":
-            sketch, decisions = ranked[0]
-            return _price(sketch, decisions, None, "estimated")
+            return self._with_rows(launch, sketches, _price(*ranked[0], None, "estimated"))
         arrays = problem.inputs() if arrays is None else arrays
         candidates = _worth_simulating(ranked, arrays)
         if method == "tune":
             candidates.append(self._tuned(launch))
-        return _simulated(problem, candidates, arrays, "tuned" if method == "tune" else "simulated")
+        how = "tuned" if method == "tune" else "simulated"
+        prices = _simulated(problem, candidates, arrays, how)
+        return min((self._with_rows(launch, sketches, p) for p in prices), key=lambda p: p.total)
+
+    def _rows_s(self, launch: Launch, sketch: Sketch, decisions: Mapping[str, int]) -> float:
+        """Seconds of the rows of kept states that a call sends."""
+        kept = [(o.tensor, o.kept) for o in launch.operands if o.kept is not None]
+        if not kept:
+            return 0.0
+        plan = pipeline.compile(sketch, decisions, self.target).plan
+        return sum(k.send_s(plan, tensor, self.target.transfer) for tensor, k in kept)
+
+    def _with_rows(self, launch: Launch, sketches: Sequence[Sketch], price: Price) -> Price:
+        sketch = next(s for s in sketches if s.name == price.sketch)
+        return replace(price, h2d=price.h2d + self._rows_s(launch, sketch, price.decisions))
+
+    def _ranked_with_rows(self, launch: Launch, ranked: Ranked) -> Ranked:
+        """The best candidates by closed form, in the order that rows of kept states make."""
+        if not any(o.kept for o in launch.operands):
+            return ranked
+        totals = []
+        for sketch, decisions in ranked[:WITH_ROWS]:
+            price = _price(sketch, decisions, None, "estimated")
+            totals.append(price.total + self._rows_s(launch, sketch, decisions))
+        return [ranked[n] for n in np.argsort(totals)]
 
     def _tuned(self, launch: Launch) -> tuple[Sketch, dict[str, int]]:
         """The winner of a tuning run."""
@@ -156,7 +185,7 @@ class PriceBook:
         return run.best.sketch, dict(run.best.record.decisions)
 
 
-def best_estimates(sketches: list[Sketch], target: Target) -> list[tuple[Sketch, dict[str, int]]]:
+def best_estimates(sketches: list[Sketch], target: Target) -> Ranked:
     """The best candidates by closed form, best first. ScheduleError when none is legal."""
     space = Space(sketches, canonical, lambda s, m: check(s, m, target)[0], describe)
     rng = np.random.default_rng(0)
@@ -197,9 +226,7 @@ def _by_product(space: Space, number: int, pool: Matrix) -> Iterator[tuple[bool,
             yield True, changed
 
 
-def _worth_simulating(
-    ranked: list[tuple[Sketch, dict[str, int]]], arrays: Mapping[str, Array]
-) -> list[tuple[Sketch, dict[str, int]]]:
+def _worth_simulating(ranked: Ranked, arrays: Mapping[str, Array]) -> Ranked:
     """The best few; for integers that need more than a byte, the best of each form of product:
     closed forms are those of small numbers."""
     small = all(
@@ -256,11 +283,11 @@ def data_class(array: Array) -> str:
 
 def _simulated(
     problem: Problem,
-    ranked: list[tuple[Sketch, dict[str, int]]],
+    ranked: Ranked,
     arrays: Mapping[str, Array],
     how: str,
-) -> Price:
-    """The fastest of some candidates whose simulated DPUs computed what NumPy does."""
+) -> list[Price]:
+    """Prices of the candidates whose simulated DPUs computed what NumPy does."""
     func = problem.func()
     prices, failures = [], []
     for sketch, decisions in ranked:
@@ -271,4 +298,4 @@ def _simulated(
             prices.append(_price(sketch, decisions, measured.timing, how))
     if not prices:
         raise UnsupportedError(failures[0])
-    return min(prices, key=lambda price: price.total)
+    return prices

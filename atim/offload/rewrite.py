@@ -18,6 +18,7 @@ from atim.offload.host import EINSUM, schedule, subscripts
 from atim.offload.launches import Launch
 from atim.offload.nests import Graph
 from atim.offload.profile import BLAS, HostFile
+from atim.offload.state import in_place, read_update
 
 __all__ = ["PIM_LAUNCH", "rewrite"]
 
@@ -87,10 +88,24 @@ class _Rewriter:
                     self.nest(index, binding.var, value)
                     index += 1
                 else:
-                    self.bind(binding.var, self.replaced(value))
+                    self.bind(binding.var, self.other(value))
         result = self.replaced(main.body.body)
         extra = [self.value(name) for name in also]
         return relax.Tuple([result, relax.Tuple(extra)]) if extra else result
+
+    def other(self, value: Any) -> Any:
+        """A call that is no nest; a state that only its update reads is updated in place."""
+        update = read_update(value, self.names)
+        if update is None or not self.graph.is_in_place(update):
+            return self.replaced(value)
+        return in_place(value, self.replaced(value.args[1]).fields)
+
+    def names(self, expr: Any) -> tuple[str, ...]:
+        """The name in the graph of a variable."""
+        if not isinstance(expr, ir.Var):
+            return ()
+        stem = str(expr.name)
+        return tuple(n for n in self.graph.values if n.split(":", 1)[1].split(".")[0] == stem)[:1]
 
     def replaced(self, expr: Any) -> Any:
         """The expression over new values."""
@@ -133,8 +148,7 @@ class _Rewriter:
         launch = self.launches[number]
         arguments = [ir.StringImm(str(number))]
         for operand in launch.operands:
-            if not operand.resident:
-                arguments += [self.value(name) for name in operand.values]
+            arguments += [self.value(name) for name in operand.sent]
         outputs = [self.graph.values[name] for name in launch.outputs]
         types = [relax.TensorType(list(v.shape), v.dtype) for v in outputs]
         call = relax.call_dps_packed(PIM_LAUNCH, arguments, types if len(types) > 1 else types[0])

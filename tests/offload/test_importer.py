@@ -101,20 +101,6 @@ def test_large_buffers_stay_as_wide_as_they_are() -> None:
     assert [str(p.dtype) for p in found.imported.parameters] == ["int8"]
 
 
-def test_an_updated_buffer_is_refused_by_name() -> None:
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.register_buffer("cache", torch.zeros(4))
-
-        def forward(self, x: Any) -> Any:
-            self.cache.add_(x)
-            return self.cache * 2
-
-    with pytest.raises(UnsupportedError, match="cache is updated in place"):
-        api.prepare(Net(), (torch.ones(4),))
-
-
 def test_complex_numbers_and_data_dependent_shapes_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="complex numbers"):
         prepared(lambda x: torch.fft.fft(x).real, torch.ones(8))
@@ -158,7 +144,38 @@ def test_a_shared_linear_and_tied_weights() -> None:
     assert shapes.count((8, 8)) == 1
 
 
-def test_a_wrong_import_names_the_first_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_tvm_translates_wrongly_runs_through_pytorch() -> None:
+    found = prepared(lambda x: functional.group_norm(x + 1, 3), X)  # without weights
+    assert [p.operator for p in found.imported.fallbacks] == ["native_group_norm.default"]
+
+
+def test_a_model_that_fails_says_so() -> None:
+    with pytest.raises(UsageError, match="the model fails on these inputs"):
+        prepared(lambda x: functional.linear(x, torch.ones(2, 4)), X.int())
+
+
+def test_outputs_may_be_a_dictionary() -> None:
+    prepared(lambda x: {"a": x + 1, "b": [x * 2, (x.sum(), x.argmax(-1))]}, X)
+
+
+def test_normalisation_with_constant_operands() -> None:
+    net = nn.Sequential(nn.Conv2d(3, 5, 3), nn.BatchNorm2d(5), nn.ReLU(), nn.MaxPool2d(2))
+    found = api.prepare(net, (torch.rand(1, 3, 14, 14),))
+    assert any("constant of the program" in n.features.why_not for n in found.graph.nests)
+
+
+def test_rotary_without_a_tail_is_no_nest_of_its_own() -> None:
+    def turned(x: Any, size: int) -> Any:
+        even, odd = x[..., 0:size:2], x[..., 1:size:2]
+        pairs = torch.stack((even - odd, odd + even), -1).flatten(-2)
+        return torch.cat((pairs, x[..., size:]), -1) * 2
+
+    whole = prepared(lambda x: turned(x, 4), X)
+    part = prepared(lambda x: turned(x, 2), X)
+    assert len(whole.graph.nests) <= len(part.graph.nests)
+
+
+def test_a_wrong_import_names_the_first_nest(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(node: Any, translator: Any) -> Any:
         from tvm import relax
 
@@ -178,7 +195,9 @@ def test_a_wrong_import_names_the_first_operator(monkeypatch: pytest.MonkeyPatch
             return torch.exp(self.inner(x + 1))
 
     monkeypatch.setitem(converters.CONVERTERS, "tanh.default", wrong)
-    with pytest.raises(MismatchError, match=r"first: tanh\.default in inner"):
+    with pytest.raises(
+        MismatchError, match=r"first: nest \d+ \S+, operator tanh\.default in inner"
+    ):
         api.prepare(Net(), (X,))
 
 
