@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from upmem_sim.errors import SimFault
 from upmem_sim.log import read_log
 from upmem_sim.params import DpuParams
 from upmem_sim.transfer import TransferModel
+from upmem_sim.transfer_file import write_preset
 
 MODES = {"DIVIDE": 3, "WILD": 4, "DEADLOCK": 5, "FOREVER": 6, "other": 99}
 LIMIT = 1_000_000
@@ -75,13 +77,43 @@ def times(shell: Shell, probe: Path, dpus: int, **variables: str) -> dict[str, f
     return {name: float(value) for name, value in map(str.split, done.stdout.splitlines())}
 
 
+def measured_file(folder: Path) -> Path:
+    """A calibration with dips, which both readers make monotone."""
+    rng = np.random.default_rng(1)
+    kinds = ("to_mram", "from_mram", "to_wram", "from_wram")
+    tables = {
+        kind: {
+            "bytes": [8, 512, 4096, 65536],
+            "dpus": [64, 128, 512],
+            "seconds": rng.uniform(1e-4, 1e-2, (4, 3)).tolist(),
+        }
+        for kind in kinds
+    }
+    numbers = {"broadcast_gain": 1.7, "launch_ms": 0.2, "launch_per_rank_ms": 0.01}
+    host = dataclasses.asdict(TransferModel.preset("common").reduction)
+    path = folder / "file.json"
+    write_preset(path, {"name": "x", "source": '"quoted"', **tables, **numbers, "host": host})
+    return path
+
+
 @pytest.mark.parametrize(
-    ("dpus", "preset"), [(1, "common"), (100, "common"), (2500, "common"), (130, "kern")]
+    ("dpus", "preset"),
+    [
+        (1, "common"),
+        (100, "common"),
+        (2500, "common"),
+        (130, "kern"),
+        (40, "cloud-2024"),
+        (130, "cloud-2024"),
+        (200, "file.json"),
+    ],
 )
 def test_times_are_those_of_the_python_model(
     shell: Shell, probe: Path, dpus: int, preset: str
 ) -> None:
     shell.compile_check("times")
+    if preset == "file.json":
+        preset = str(measured_file(shell.folder))
     t = times(shell, probe, dpus, DPU_SIM_PRESET=preset)
     model = TransferModel.preset(preset)
     cycles = python_run(probe, 0).run().cycles
@@ -99,6 +131,29 @@ def test_times_are_those_of_the_python_model(
     }
     assert {k: t[k] for k in expected} == pytest.approx(expected, rel=1e-9)
     assert t["launch.cycles"] == cycles
+
+
+@pytest.mark.parametrize(
+    ("preset", "message"),
+    [
+        ("cloud", "DPU_SIM_PRESET=cloud is unknown: common, "),
+        ("none.json", "DPU_SIM_PRESET=none.json: cannot be read"),
+        ("bad.json", "DPU_SIM_PRESET=bad.json: no value at byte 8"),
+        ("less.json", 'DPU_SIM_PRESET=less.json: no "to_mram"'),
+    ],
+)
+def test_a_preset_that_there_is_not_fails_the_allocation(
+    shell: Shell, preset: str, message: str
+) -> None:
+    body = "struct dpu_set_t set; DPU_ASSERT(dpu_alloc(1, NULL, &set));"
+    shell.folder.joinpath("one.c").write_text(f"#include <dpu.h>\nint main(void) {{ {body} }}\n")
+    shell.run("sh", "-c", "gcc one.c -o one $(dpu-pkg-config --cflags --libs dpu)")
+    shell.folder.joinpath("bad.json").write_text('{"name":')
+    shell.folder.joinpath("less.json").write_text('{"name": "less"}')
+    done = shell.run("./one", expect=1, DPU_SIM_PRESET=preset)
+    told, refused = done.stderr.splitlines()
+    assert told.startswith(f"libdpu: {message}")
+    assert refused.endswith("DPU Error (dpu allocation error)")
 
 
 def test_ranks_overlap_when_they_are_asynchronous(shell: Shell, probe: Path) -> None:

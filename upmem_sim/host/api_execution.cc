@@ -31,7 +31,7 @@ struct Launch {
 dpu_error_t launch_now(const Ranks& ranks, const Dpus& dpus) {
   const Turn turn(ranks);
   const dpu_error_t status = run_dpus(dpus);
-  const double overhead = launch_seconds(*settings().preset, static_cast<uint32_t>(dpus.size()));
+  const double overhead = launch_seconds(preset(), static_cast<uint32_t>(dpus.size()));
   const double kernel = kernel_seconds(dpus);
   pass(ranks, overhead + kernel);
   count_launch(*ranks[0]->owner, overhead, kernel);
@@ -40,7 +40,7 @@ dpu_error_t launch_now(const Ranks& ranks, const Dpus& dpus) {
 
 void launch_later(const Ranks& ranks, const Dpus& dpus) {
   Allocation& owner = *ranks[0]->owner;
-  const double overhead = launch_seconds(*settings().preset, static_cast<uint32_t>(dpus.size()));
+  const double overhead = launch_seconds(preset(), static_cast<uint32_t>(dpus.size()));
   auto launch = std::shared_ptr<Launch>(new Launch{
       owner, overhead, thread_time(owner), std::vector<Dpus>(ranks.size()), {}, ranks.size()});
   size_t at = 0;

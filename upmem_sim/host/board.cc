@@ -83,6 +83,7 @@ void clear(dpu_rank_t& rank) {
 Allocation& allocate(uint32_t count, bool ranks, const char* profile) {
   auto made = std::make_unique<Allocation>();
   made->profile = read_profile(profile);
+  preset();  // or what is wrong with it
   Board& all = board();
   const std::lock_guard lock(all.mutex);
   if (count) made->ranks = choose(all, count, ranks);

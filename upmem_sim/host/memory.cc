@@ -58,12 +58,12 @@ void copy(const std::vector<Piece>& pieces, const Place& place, Way way) {
 }
 
 double copy_seconds(const Place& place, Way way, uint32_t dpus, bool broadcast) {
-  const TransferPreset& preset = *settings().preset;
+  const TransferPreset& system = preset();
   const bool in = way == Way::TO_DPUS;
   const auto bytes = static_cast<double>(place.bytes);
-  if (!place.mram) return wram_seconds(in ? preset.wram_in : preset.wram_out, bytes, dpus);
-  return mram_seconds(in ? preset.in : preset.out,
-                      broadcast ? bytes / preset.broadcast_gain : bytes, dpus);
+  if (!place.mram) return (in ? system.wram_in : system.wram_out).seconds(bytes, dpus);
+  const double sent = broadcast ? bytes / system.broadcast_gain : bytes;
+  return (in ? system.in : system.out).seconds(sent, dpus);
 }
 
 }  // namespace upmem::host

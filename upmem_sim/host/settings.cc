@@ -38,14 +38,6 @@ uint32_t processors() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-const TransferPreset* preset() {
-  const char* name = std::getenv("DPU_SIM_PRESET");
-  if (!name || !*name) return &kPresets[0];
-  if (const TransferPreset* found = find_preset(name)) return found;
-  std::fprintf(stderr, "libdpu: DPU_SIM_PRESET=%s ignored, there is no such system\n", name);
-  return &kPresets[0];
-}
-
 using Keys = std::map<std::string, std::string, std::less<>>;
 
 void add_keys(Keys& keys, std::string_view text) {
@@ -86,9 +78,16 @@ const Settings& settings() {
       static_cast<uint32_t>(number("DPU_SIM_THREADS", processors(), 1024)),
       static_cast<uint32_t>(number("DPU_SIM_DPUS", kSystemDpus, kMaxDpus)),
       number("DPU_SIM_CYCLES", kMaxCycles, ~0ull >> 1),
-      preset(),
   };
   return *all;
+}
+
+const TransferPreset& preset() {
+  static const TransferPreset* const found = [] {
+    const char* name = std::getenv("DPU_SIM_PRESET");
+    return new TransferPreset(find_preset(name && *name ? name : "common"));
+  }();
+  return *found;
 }
 
 Profile read_profile(const char* text) {

@@ -12,9 +12,10 @@ struct Settings {
   bool summary, quiet;
   uint32_t threads, dpus;
   uint64_t max_cycles;
-  const TransferPreset* preset;
 };
 const Settings& settings();
+// The system that DPU_SIM_PRESET names. Throws Failure if there is none, at each call.
+const TransferPreset& preset();
 
 // Of an allocation. Keys that mean nothing to a simulator are accepted.
 struct Profile {

@@ -1,32 +1,38 @@
 """C++ text of the numbers that the native host library shares with `params.py` and `transfer.py`.
 
 The build runs this file and compiles what it prints, so every number exists once. Units are those
-of the two modules. Systems that are measured tables, not curves, are left out.
+of the two modules.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import astuple
 
 from upmem_sim.params import DpuParams, SystemParams
 from upmem_sim.transfer import PRESETS, TransferModel
-from upmem_sim.transfer_costs import Curve, WramCost
+from upmem_sim.transfer_costs import Curve, Table, WramCost
 
 
-def _braces(cost: Curve | WramCost) -> str:
-    return "{" + ", ".join(repr(v) for v in astuple(cost) if not isinstance(v, str)) + "}"
+def _row(values: Iterable[float]) -> str:
+    return "{" + ", ".join(repr(float(v)) for v in values) + "}"
 
 
-def _preset(name: str) -> str | None:
+def _cost(cost: Curve | Table | WramCost) -> str:
+    """A `Cost` of system_model.h: one of its forms is set."""
+    if isinstance(cost, Table):
+        seconds = _row(s for row in cost.seconds_at for s in row)
+        table = f"{_row(cost.nbytes)}, {_row(cost.dpus)}, {seconds}, {cost.below!r}"
+        return f"Cost(Table{{{table}}})"
+    numbers = ", ".join(repr(v) for v in astuple(cost) if not isinstance(v, str))
+    return f"Cost({type(cost).__name__}{{{numbers}}})"
+
+
+def _preset(name: str) -> str:
     m = TransferModel.preset(name)
-    if not isinstance(m.inward, Curve) or not isinstance(m.outward, Curve):
-        return None
-    if not isinstance(m.wram_in, WramCost) or not isinstance(m.wram_out, WramCost):
-        return None
-    curves = ", ".join(_braces(c) for c in (m.inward, m.outward))
-    wram = ", ".join(_braces(c) for c in (m.wram_in, m.wram_out))
+    costs = ", ".join(_cost(c) for c in (m.inward, m.outward, m.wram_in, m.wram_out))
     numbers = f"{m.broadcast_gain!r}, {m.launch_ms!r}, {m.launch_per_rank_ms!r}"
-    return f'    {{"{name}", {curves}, {wram}, {numbers}}},'
+    return f'    {{"{name}", {costs}, {numbers}}},'
 
 
 def header() -> str:
@@ -39,9 +45,11 @@ def header() -> str:
     lines.append("inline constexpr ChipNumber kChip[] = {")
     lines += [f'    {{"{name}", {value}}},' for name, value in chip.resolved().items()]
     lines.append("};")
-    lines.append("inline constexpr TransferPreset kPresets[] = {")
-    lines += [row for row in map(_preset, PRESETS) if row is not None]
-    return "\n".join([*lines, "};"])
+    lines.append("#ifdef UPMEM_PRESETS  // in the one file that keeps them")
+    lines.append("const std::vector<TransferPreset>& presets() {")
+    lines.append("  static const auto* const all = new std::vector<TransferPreset>{")
+    lines += map(_preset, PRESETS)
+    return "\n".join([*lines, "  };", "  return *all;", "}", "#endif"])
 
 
 if __name__ == "__main__":

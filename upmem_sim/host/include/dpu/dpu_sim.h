@@ -6,8 +6,9 @@
  *   DPU_SIM_QUIET=1     faults are not told on standard error
  *   DPU_SIM_THREADS=n   processors that simulate DPUs [all]
  *   DPU_SIM_DPUS=n      DPUs of the simulated machine [2560]
- *   DPU_SIM_PRESET=name system whose transfers are simulated [common]: common, kern,
- *                       upmem-2021.3-2048dpu (see upmem_sim/transfer.py)
+ *   DPU_SIM_PRESET=name system whose transfers are simulated [common]: common, kern, cloud-2024,
+ *                       upmem-2021.3-2048dpu (see upmem_sim/transfer.py), or a file name.json of a
+ *                       measured one; allocations fail when there is none
  *   DPU_SIM_CYCLES=n    cycles after which a kernel is stopped as a fault [100000000000]
  */
 #ifndef DPU_SIM_H
