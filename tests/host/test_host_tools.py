@@ -160,3 +160,15 @@ def test_home_for_builds_with_upmem_env_and_cmake(shell: Shell) -> None:
     (shell.folder / "full" / "file").touch()
     wrong = shell.run("upmem-sim", "config", "--home", "full", expect=1)
     assert "full: holds other files: name a new folder" in wrong.stderr
+
+
+@pytest.mark.parametrize("end", ["", ";"])
+def test_files_are_embedded_with_and_without_a_semicolon(shell: Shell, end: str) -> None:
+    shell.folder.joinpath("file").write_text("twelve bytes")
+    text = f'#include <dpu.h>\nDPU_INCBIN(some_file, "file"){end}\n'
+    text += (
+        'int main(void) { return printf("%u %s", (unsigned)some_file.size, some_file.path) < 0; }'
+    )
+    shell.folder.joinpath("a.c").write_text(text)
+    shell.run("sh", "-c", "gcc -Wall -Wextra -Werror a.c -o a $(dpu-pkg-config --cflags dpu)")
+    assert shell.run("./a").stdout == "12 file"

@@ -69,7 +69,8 @@ dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *
 dpu_error_t dpu_get_symbol(struct dpu_program_t *program, const char *name,
                            struct dpu_symbol_t *symbol);
 
-/* At file scope: embeds a file and defines `struct dpu_incbin_t name`. */
+/* At file scope, with or without a semicolon: embeds a file and defines `struct dpu_incbin_t name`.
+ */
 #define DPU_INCBIN(name, file)                                                                \
     __asm__(".pushsection .rodata\n"                                                          \
             ".balign 16\n" _STR(name) "_first:\n"                                             \
@@ -77,12 +78,10 @@ dpu_error_t dpu_get_symbol(struct dpu_program_t *program, const char *name,
             ".byte 0\n.popsection\n");                                                        \
     extern uint8_t _CONCAT(name, _first_byte)[] __asm__(_STR(name) "_first");                 \
     extern uint8_t _CONCAT(name, _last_byte)[] __asm__(_STR(name) "_last");                   \
-    __attribute__((constructor)) static void _CONCAT(name, _measure)(void);                   \
     struct dpu_incbin_t name = {_CONCAT(name, _first_byte), 0, file};                         \
-    static void _CONCAT(name, _measure)(void) {                                               \
+    __attribute__((constructor)) static void _CONCAT(name, _measure)(void) {                  \
         name.size = (size_t)(_CONCAT(name, _last_byte) - _CONCAT(name, _first_byte));         \
-    }                                                                                         \
-    extern struct dpu_incbin_t name
+    }
 
 /* ---- execution */
 
