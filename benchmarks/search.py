@@ -2,8 +2,8 @@
 
 All searches propose from the same space and are measured alike; what one has measured is kept for
 the others and for a run that goes on after an interruption (see `measured`). The best known is the
-fastest candidate that any search found: ours makes all its trials with every seed, the others with
-the first one, and with the other seeds until they are near. A search that never comes near is
+fastest candidate that any search found: ours makes all its trials with every seed, TVM's and random
+search with the first one; all others stop when they are near. A search that never comes near is
 counted with all its trials. "earlier-runs" is ours, started from what it measured of the other
 workloads.
 """
@@ -21,11 +21,12 @@ from atim import Target, workloads
 from atim.tuner.baselines import make
 from atim.tuner.cost_model import Samples
 from atim.tuner.proposals import Candidate
-from atim.tuner.search import Observation, Options, propose_early, samples_of
+from atim.tuner.search import Observation, Options, Proposer, propose_early, samples_of
 from benchmarks.measured import Measured, model
 
 NEAR = 1.05
 OURS, TVM, EARLIER = "evolutionary", "tvm", "earlier-runs"
+TO_THE_END = (TVM, "random")
 GOAL = 2.0  # times fewer trials than TVM's search
 
 
@@ -65,7 +66,19 @@ CASES = (
 )
 FULL = Plan(CASES, 5, 64)
 QUICK = Plan((CASES[0], CASES[2], CASES[7]), 2, 48)
-VARIANTS = (OURS, "unbalanced", "constant-exploration", "no-model", TVM, "random")
+VARIANTS = (
+    OURS,
+    TVM,
+    "unbalanced",
+    "constant-exploration",
+    "long-exploration",
+    "no-model",
+    "random",
+)
+
+
+Open = tuple[Proposer, list[Observation], list[Candidate]]
+"""A search, what it has measured, and its last round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +105,7 @@ class Runs:
         self.plan = plan
         self.traces: dict[tuple[str, int], Trace] = {}
         self.experience: list[Samples] = []
+        self._open: dict[tuple[str, int], Open] = {}
 
     @property
     def best(self) -> float:
@@ -99,29 +113,35 @@ class Runs:
 
     def run(self, name: str, seed: int, enough: float = 0.0, start: Sequence[Samples] = ()) -> None:
         """One search, until it has a candidate that takes at most `enough` seconds."""
-        plan, trees = self.plan, model(seed)
-        trees.start_from(start)
-        options = Options(trials=plan.trials, seed=seed, patience=plan.trials)
-        search = make(OURS if name == EARLIER else name, self.measured.space, trees, options)
-        history: list[Observation] = []
-        proposed: list[Candidate] = []
+        if (name, seed) not in self._open:
+            self._open[name, seed] = self._begin(name, seed, start)
+        search, history, proposed = self._open[name, seed]
         while min((o.seconds for o in history), default=np.inf) > enough:
             proposed, _ = propose_early(search, history, len(proposed))
             if not proposed:
                 break
             history += self.measured.observe(proposed)
+        self._open[name, seed] = search, history, proposed
         self.traces[name, seed] = Trace(tuple(o.seconds for o in history))
         if name == OURS and seed == 0:
             samples = samples_of(self.measured.space, "", history)
             self.experience = [] if samples is None else [samples]
 
+    def _begin(self, name: str, seed: int, start: Sequence[Samples]) -> Open:
+        trees, trials = model(seed), self.plan.trials
+        trees.start_from(start)
+        options = Options(trials=trials, seed=seed, patience=trials)
+        kind = OURS if name == EARLIER else name
+        return make(kind, self.measured.space, trees, options), [], []
+
     def compare(self, names: Sequence[str]) -> None:
-        """Ours to its end, the first seed of the others too; the rest until near the best known,
-        again when that has changed."""
+        """Ours to its end, and the first seed of TVM's and random search; the rest until near the
+        best known, further when that has changed."""
         for seed in range(self.plan.seeds):
             self.run(OURS, seed)
         for name in names:
-            self.run(name, 0)
+            if name in TO_THE_END:
+                self.run(name, 0)
         before = np.inf
         while self.best < before:
             before = self.best

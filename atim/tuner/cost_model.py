@@ -142,4 +142,4 @@ def _votes(members: Sequence[xgboost.Booster], features: Floats) -> Floats:
 
 def _finite(features: Floats) -> NDArray[np.float32]:
     limit = float(np.finfo(np.float32).max) / 2
-    return np.nan_to_num(features, nan=0.0, posinf=limit, neginf=-limit).astype(np.float32)
+    return np.nan_to_num(features, nan=0.0).clip(-limit, limit).astype(np.float32)

@@ -4,7 +4,7 @@ In: a pool of builders, a search, a run of the database. Out: the records and th
 lives in the records: proposals are stored before they are measured, so that a run that is stopped
 at any moment goes on with the same candidates. A trial is shown only after it is on disk.
 
-A round is proposed while the second half of the one before is measured, so that builders need not
+A round is proposed while the last trials of the one before are measured, so that builders need not
 wait for it. What it is proposed from follows from the trials' numbers, not from when they end.
 """
 

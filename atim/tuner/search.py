@@ -2,10 +2,11 @@
 
 A round is a pure function of what has been measured so far, what is waiting to be, the seed and the
 number of trials: an interrupted search continues as if it had not been, and the number of workers
-changes nothing. Two
-ideas are ATiM's (ISCA 2025): during the first 40 % of the trials designs with and without a split
+changes nothing. Two ideas are ATiM's (ISCA 2025): at first designs with and without a split
 reduction are drawn in equal numbers, and the share of random candidates falls from 0.5 to 0.05.
-Values come from the coarse grids at first; the last quarter refines the best few between them.
+ATiM does so for 40 % of the trials; an eighth is enough here, where the estimate orders candidates
+before anything is measured. Values come from the coarse grids at first; after a quarter of the
+trials half of what is promising refines the best few between them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ __all__ = [
     "samples_of",
 ]
 
-BALANCED_SHARE = 0.4  # of the trials, during which both kinds of designs get the same number
 MUTATED = 0.85  # of the children; the others are crossed
 IMPROVEMENT = 1e-3  # relative, below which a better result counts as none
 OPTIMISM = 1.0  # standard deviations by which a candidate may be better than predicted
@@ -40,9 +40,10 @@ HOPELESS = 3.0  # times the best prediction, beyond which not even exploration l
 NEAR = 2.0  # grid steps: members of one round are further apart while there are others
 NEAR_FINE = 0.3  # the same among refined ones
 LEAST_EPSILON = 0.05  # TVM's constant share of random candidates
-COARSE_SHARE = 0.75  # of the trials; then the best few are refined off the grid
+COARSE_SHARE = 0.25  # of the trials; then the best few are refined off the grid
 FEW = 4  # candidates that are refined
 FINE_GENERATIONS = 2
+WAITING = 4  # trials, at most, that are still being measured when the next round is proposed
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,10 @@ class Options:
 
     patience: trials without improvement after which nothing better is expected, 0 for half of the
     trials but at least 64. population, generations: of the evolution between two rounds.
-    The switches are for ablation: balanced drawing, adaptive exploration (else a constant share),
-    learning from measurements, starting from the closed-form estimate, refinement off the grid.
+    explored: share of the trials during which both kinds of designs are drawn in equal numbers and
+    exploration falls. The switches are for ablation: balanced drawing, adaptive exploration (else a
+    constant share), learning from measurements, starting from the closed-form estimate, refinement
+    off the grid.
     """
 
     trials: int = 64
@@ -61,6 +64,7 @@ class Options:
     patience: int = 0
     population: int = 1024
     generations: int = 4
+    explored: float = 0.125
     balanced: bool = True
     adaptive: bool = True
     learn: bool = True
@@ -109,8 +113,9 @@ Proposed = tuple[list[Candidate], str]
 
 def early_end(count: int, last: int) -> int:
     """Of `count` trials, the last `last` of them one round: those whose results must be known when
-    the next round is proposed early. The others are measured in the meantime."""
-    return count - last // 2
+    the next round is proposed early. The others are measured in the meantime; not more than that
+    takes, for what isn't known costs trials."""
+    return count - min(WAITING, last // 4)
 
 
 def propose_early(search: Proposer, history: Sequence[Observation], last: int) -> Proposed:
@@ -170,14 +175,15 @@ class Search:
         """Share of random candidates after `done` trials."""
         if not self.options.adaptive:
             return LEAST_EPSILON
-        return max(LEAST_EPSILON, 0.5 - 0.45 * done / (BALANCED_SHARE * self.options.trials))
+        return max(LEAST_EPSILON, 0.5 - 0.45 * done / (self.options.explored * self.options.trials))
 
     def _balanced(self, done: int) -> bool:
-        early = self.options.balanced and done < BALANCED_SHARE * self.options.trials
+        early = self.options.balanced and done < self.options.explored * self.options.trials
         return early and len(self.space.groups) > 1
 
     def _fine(self, history: Sequence[Observation], done: int) -> bool:
-        """True in the last phase, which begins early when the grid has nothing better to give."""
+        """True when values between those of the grid are looked at too: after a share of the
+        trials, or when the grid has nothing better to give."""
         options = self.options
         if not options.refine or self.space.everything is not None:
             return False

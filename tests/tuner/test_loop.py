@@ -60,7 +60,7 @@ def test_one_worker_gives_the_same_records_as_two(tmp_path, undisturbed):
     assert what(tune(tmp_path, workers=1)) == what(undisturbed)
 
 
-def test_a_round_is_proposed_while_half_of_the_one_before_is_measured(tmp_path):
+def test_a_round_is_proposed_while_the_one_before_is_measured(tmp_path):
     finder, asked = search(Options(trials=24, batch=6)), []
 
     def propose(history, waiting=()):
@@ -73,7 +73,7 @@ def test_a_round_is_proposed_while_half_of_the_one_before_is_measured(tmp_path):
         asked_early = asked.copy()
         finder.early = False
         late = tune_records(ToyJob(), finder, Entry(replace(KEY, version="2")), database, display)
-    assert asked_early[:5] == [(0, 0), (3, 3), (9, 3), (15, 3), (21, 3)]
+    assert asked_early[:5] == [(0, 0), (5, 1), (11, 1), (17, 1), (23, 1)]
     assert asked[len(asked_early) :] == [(n, 0) for n in (0, 6, 12, 18, 24)]
     assert what(early) != what(late)
 
