@@ -12,10 +12,12 @@ a 16-byte result of every tasklet from WRAM, which takes the host longer than MR
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -31,7 +33,7 @@ from atim.tuner.proposals import Candidate
 from atim.tuner.search import Observation, Options, Search, propose_early
 from atim.workloads import Workload
 from benchmarks import shipped
-from benchmarks.measured import Measured, Timing, model
+from benchmarks.measured import Given, Measured, Timing, model
 from benchmarks.shipped import Task
 from upmem_sim import TransferModel
 
@@ -46,6 +48,7 @@ PRIM_TASKLETS, PRIM_CACHES = (8, 16, 24), (8, 16, 32, 64, 128, 256)
 BATCH_TASKLETS, BATCH_CACHES = (1, 2, 4, 8, 16), (16, 32, 64, 128, 256)
 LEAST_BATCH_DPUS = 32
 RED_RESULT_BYTES = 16  # of one tasklet, in WRAM
+SCALARS = {"geva": (workloads.C0, workloads.C1), "gemv": (workloads.C0,)}
 WORST = 0.97
 SHIPPED_GOAL, SHIPPED_WORST = 1.15, 0.98
 GOALS = {"figure9": (2.1, 1.86), "fc": (3.7, 3.4), "mha": (1.0, 1.0)}
@@ -62,6 +65,7 @@ class Case:
     prim: float | None
     prim_search: float | None
     atim: float | None
+    phases: tuple[float, float, float] | None = None  # of atim: before, kernel, after
 
     @property
     def title(self) -> str:
@@ -91,6 +95,12 @@ def cases() -> list[Case]:
     def seconds(text: str) -> float | None:
         return float(text) * 1e-3 if text else None
 
+    def phases(row: dict[str, str]) -> tuple[float, float, float] | None:
+        before, kernel, after = (seconds(row[f"atim_{n}"]) for n in ("h2d", "kernel", "after"))
+        if before is None or kernel is None or after is None:
+            return None
+        return before, kernel, after
+
     return [
         Case(
             row["suite"],
@@ -99,6 +109,7 @@ def cases() -> list[Case]:
             seconds(row["prim"]),
             seconds(row["prim_search"]),
             seconds(row["atim_total"]),
+            phases(row),
         )
         for row in csv.DictReader(lines)
     ]
@@ -121,36 +132,61 @@ def prim_grid(measured: Measured, search: bool) -> Iterator[Task]:
             yield sketch.name, decisions | {"tasklets": number, "tile": cache}
 
 
-def prim_workload(shape: tuple[int, ...]) -> Workload:
-    """GEMV as PrIM's code computes it."""
-    plain = workloads.get("gemv", shape)
-    a, x = plain.args[:2]
-    s = te.placeholder((1,), plain.dtype, "s")
-    k = te.reduce_axis((0, shape[1]), "k")
-    y = te.compute(shape[:1], lambda i: te.sum(s[0] * a[i, k] * x[k], axis=k), "y")
-    return replace(plain, args=(a, x, s, y), row=replace(plain.row, resident=("A", "s")))
+def scaled(case: Case) -> tuple[Workload, Given]:
+    """A case's workload where scalars are values of the run, and these values: GEMV multiplies
+    every element. Others as they are."""
+    plain = workloads.get(case.op, case.shape)
+    if case.op not in SCALARS:
+        return plain, ()
+    a, b = plain.args[:2]
+    s = te.placeholder((len(SCALARS[case.op]),), plain.dtype, "s")
+    if case.op == "geva":
+        c = te.compute(case.shape, lambda i: s[0] * a[i] + s[1] * b[i], "C")
+    else:
+        k = te.reduce_axis((0, case.shape[1]), "k")
+        c = te.compute(case.shape[:1], lambda i: te.sum(s[0] * a[i, k] * b[k], axis=k), "y")
+    row = replace(plain.row, resident=(*plain.row.resident, "s"))
+    return replace(plain, args=(a, b, s, c), row=row), (("s", SCALARS[case.op]),)
 
 
-def prim_total(measured: Measured, task: Task, timing: Timing) -> float:
+def prim_timing(measured: Measured, task: Task, timing: Timing) -> Timing:
     """Seconds of PrIM's schedule; its sums over everything come out of WRAM."""
     if measured.workload.name != "red":
-        return sum(timing)
+        return timing
     sketch, (name, decisions) = measured.sketches[0], task
     assert name == sketch.name, "RED has one sketch"
     terms = terms_of(sketch, sketch.vector(decisions))
     size = RED_RESULT_BYTES * int(terms["tasklets"][0])
     pulled = TransferModel.preset(PRESET).from_wram(size, int(terms["dpus"][0]))
-    return sum(timing) - timing[2] + pulled
+    return timing[0], timing[1], pulled, timing[3]
 
 
 def prim_best(measured: Measured) -> tuple[float, float]:
     """Seconds of the best number of DPUs, and of the best of all parameters."""
-    plain = best_of(measured, list(prim_grid(measured, search=False)), prim=True)
-    return plain, min(plain, best_of(measured, list(prim_grid(measured, search=True)), prim=True))
+    plain = sum(prim_plain(measured))
+    seen = partial(prim_timing, measured)
+    best = best_of(measured, list(prim_grid(measured, search=True)), seen)
+    return plain, min(plain, sum(best))
 
 
-def best_of(measured: Measured, tasks: Sequence[Task], prim: bool = False) -> float:
-    """Measured seconds of the best of some tasks: those that are promising by estimate run."""
+def prim_plain(measured: Measured) -> Timing:
+    """PrIM's schedule on the best number of DPUs."""
+    seen = partial(prim_timing, measured)
+    return best_of(measured, list(prim_grid(measured, search=False)), seen)
+
+
+def as_it_is(task: Task, timing: Timing) -> Timing:
+    """No correction of a measured timing."""
+    return timing
+
+
+def best_of(
+    measured: Measured,
+    tasks: Sequence[Task],
+    seen: Callable[[Task, Timing], Timing] = as_it_is,
+) -> Timing:
+    """The best of some tasks, measured, as `seen` corrects their times: those that are promising by
+    estimate run."""
     by_name = {sketch.name: n for n, sketch in enumerate(measured.sketches)}
     rated: list[tuple[float, int]] = []
     for n, (name, decisions) in enumerate(tasks):
@@ -159,15 +195,15 @@ def best_of(measured: Measured, tasks: Sequence[Task], prim: bool = False) -> fl
             phases = estimate(terms_of(sketch, sketch.vector(decisions)), sketch)
             first, second, third, fourth = (float(phases[p][0]) for p in PHASES)
             timing = (first, second, third, fourth)
-            total = prim_total(measured, tasks[n], timing) if prim else sum(timing)
-            rated.append((total, n))
+            rated.append((sum(seen(tasks[n], timing)), n))
     chosen = [tasks[n] for _, n in sorted(rated)[:MEASURED]]
-    totals = [
-        prim_total(measured, task, timing) if prim else sum(timing)
+    timings = [
+        seen(task, timing)
         for task, timing in zip(chosen, measured.timings(chosen), strict=True)
         if timing is not None
     ]
-    return min(totals, default=float("inf"))
+    assert timings, f"{measured.workload.name}: none of {len(tasks)} schedules is valid"
+    return min(timings, key=sum)
 
 
 def tuned(measured: Measured, trials: int) -> tuple[Timing, str]:
@@ -187,15 +223,16 @@ def tuned(measured: Measured, trials: int) -> tuple[Timing, str]:
 def measure(case: Case, trials: int) -> Row:
     """Everything of one case."""
     target = Target(dpus=DPUS, transfer=PRESET)
-    given = shipped.table()[case.op, case.shape]
-    with Measured(workloads.get(case.op, case.shape), target) as measured:
+    row = shipped.table()[case.op, case.shape]
+    with contextlib.ExitStack() as stack:
+        measured = stack.enter_context(Measured(workloads.get(case.op, case.shape), target))
+        other = measured
         if case.op == "gemv":
-            with Measured(prim_workload(case.shape), target) as other:
-                prim = prim_best(other)
-        else:
-            prim = prim_best(measured)
-        replayed = best_of(measured, shipped.readings(given, measured.sketches))
-        return Row(case, *prim, replayed, *tuned(measured, trials))
+            workload, given = scaled(case)
+            other = stack.enter_context(Measured(workload, target, given=given))
+        prim = prim_best(other)
+        replayed = best_of(measured, shipped.readings(row, measured.sketches))
+        return Row(case, *prim, sum(replayed), *tuned(measured, trials))
 
 
 HEAD = (

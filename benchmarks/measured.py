@@ -13,6 +13,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -31,13 +32,14 @@ from atim.tuner.trial import Measurement, Task
 from atim.tuner.version import software_version
 from atim.workloads import Workload
 
-__all__ = ["FOLDER", "Measured", "model"]
+__all__ = ["FOLDER", "Given", "Measured", "Timing", "model"]
 
 FOLDER = Path("runs") / "measured"
 WORKERS = 2
 TIME_LIMIT_S = 120.0
 
 Timing = tuple[float, float, float, float]
+Given = tuple[tuple[str, tuple[int, ...]], ...]  # inputs by name, with their values
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS measured (
@@ -55,15 +57,24 @@ def model(seed: int = 0) -> CostModel:
 
 
 class Measured:
-    """The candidates of one workload on one target; a context manager.
+    """The candidates of one workload on one target; a context manager. Inputs are random but for
+    those given. groups: ranks may compute while others transfer, where it pays.
 
     fresh, cached: how many were measured now, and found. wall_s: spent measuring.
     """
 
-    def __init__(self, workload: Workload, target: Target, folder: Path = FOLDER) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        target: Target,
+        folder: Path = FOLDER,
+        given: Given = (),
+        groups: bool = True,
+    ) -> None:
         self.workload = workload
         self.target = target
-        self.problem = Problem.of(workload.func, target, workload.resident)
+        problem = Problem.of(workload.func, target, workload.resident)
+        self.problem = replace(problem, given=given, choose_groups=groups)
         self.sketches = self.problem.sketches()
         self.space = Space(self.sketches, canonical, lambda s, m: check(s, m, target)[0], describe)
         facts = (
@@ -71,6 +82,8 @@ class Measured:
             repr(target),
             workload.resident,
             software_version(),
+            given,
+            groups,
         )
         self._key = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
         folder.mkdir(parents=True, exist_ok=True)

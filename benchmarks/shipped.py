@@ -21,7 +21,7 @@ from pathlib import Path
 from atim.schedules import Sketch
 from atim.schedules.verify import explain
 
-__all__ = ["Shipped", "readings", "table"]
+__all__ = ["Shipped", "Task", "readings", "table"]
 
 DATA = Path(__file__).parent / "data" / "shipped.csv"
 REGISTER_ROWS = 8  # rows whose sums our kernels keep in registers

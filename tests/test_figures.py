@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import figure12
+from benchmarks import figure9, figure12, prim_code, totals
 
 SMALL = figure12.Case("MTV 256xL", 72)
 
@@ -21,3 +21,25 @@ def test_tightening_pays_where_tiles_divide_the_whole_but_not_a_share():
     """200,000 elements are 3,125 tiles of 64; the 6,250 of one of 32 DPUs are none."""
     times = figure12.measure(figure12.Case("VA", 2))
     assert times["o1"] > 1.25 * times["o2"] == pytest.approx(1.25 * times["o4"])
+
+
+def test_errors_of_a_row_are_those_of_its_published_phases():
+    case = figure9.Case("", "mtv", (8, 8), 4.0, None, 3.0, (0.0, 1.0, 2.0))
+    places = ((0.1, 0.5, 0.8, 1.0), (0.1, 1.1, 0.8, 1.0))
+    row = totals.Row(case, places, (0.0, 1.0, 1.0, 0.0), (1.0, 1.0, 1.0, 0.0))
+    assert row.errors() == pytest.approx(
+        {"kernel": 0.1, "after": -0.1, "total": 0.0, "PrIM-style": -0.5, "PrIM": -0.25}
+    )
+    assert "1100.000" in totals.line(row)
+    lines, good = totals.summary([row])
+    assert not good
+    assert "worst kernel: +10.0%" in lines[-2]
+    assert "worst -50.0%" in lines[-1]
+
+
+def test_prims_code_takes_the_slots_that_were_measured_more():
+    """GEMV on silicon: 24.0 cycles a product; its style as we build it: 18.7."""
+    assert prim_code.silicon("mtv") == pytest.approx(24.0, abs=0.1)
+    assert prim_code.slope("mtv") == pytest.approx(18.7, abs=0.3)
+    assert prim_code.factor("ttv") == pytest.approx(24.0 / 18.7, abs=0.03)
+    assert 1.1 < prim_code.factor("gemv") < prim_code.factor("mtv")  # a longer loop, as much more

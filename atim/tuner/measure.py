@@ -76,6 +76,8 @@ class Problem:
 
     version: the software that the tuner runs, which must be the builder's too. origin: of a stage,
     the program it is part of and the stages before it, from which its inputs are computed.
+    given: inputs by name with the values they have, instead of random ones.
+    choose_groups: whether ranks may compute while others transfer, where it pays.
     """
 
     program: str
@@ -83,6 +85,8 @@ class Problem:
     resident: tuple[str, ...] = ()
     version: str = ""
     origin: tuple[str, ...] = ()
+    given: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    choose_groups: bool = True
 
     @staticmethod
     def of(func: tirx.PrimFunc, target: Target, resident: tuple[str, ...] = ()) -> Problem:
@@ -95,11 +99,12 @@ class Problem:
         return design_space(self.func(), self.target, self.resident)
 
     def inputs(self) -> dict[str, Array]:
-        """Inputs by name: integers 0 to 49, floats in [0, 1), always the same; of a stage, what
-        the stages before it make of such inputs."""
+        """Inputs by name: those given, else integers 0 to 49, floats in [0, 1), always the same;
+        of a stage, what the stages before it make of such inputs."""
         func = self.func()
         if not self.origin:
-            return sample_inputs(func)
+            arrays = sample_inputs(func)
+            return arrays | {n: np.array(v, arrays[n].dtype) for n, v in self.given}
         whole, *before = (tvm.ir.load_json(text) for text in self.origin)
         arrays = staged_arrays(sample_inputs(whole), before)
         return {p.name: arrays[p.name] for p in input_tensors(func)}
@@ -114,7 +119,7 @@ class Problem:
             raise AtimError(f"software {self.version} is tuning, but here is {now}: start again")
         func, arrays = self.func(), self.inputs()
         sketches = {sketch.name: sketch for sketch in self.sketches()}
-        return lambda task: run_task(func, sketches[task.sketch], task, arrays)
+        return lambda task: run_task(func, sketches[task.sketch], task, arrays, self.choose_groups)
 
 
 def sample_inputs(func: tirx.PrimFunc) -> dict[str, Array]:
@@ -184,7 +189,11 @@ class Problems:
 
 
 def run_task(
-    func: tirx.PrimFunc, sketch: Sketch, task: Task, arrays: Mapping[str, Array]
+    func: tirx.PrimFunc,
+    sketch: Sketch,
+    task: Task,
+    arrays: Mapping[str, Array],
+    choose_groups: bool = True,
 ) -> Measurement:
     """Build and run one candidate of the program `func`; failures are measurements."""
     clock = _Stopwatch()
@@ -197,7 +206,7 @@ def run_task(
             found = replace(found, digest=digest_of(sources))
         if found.digest in task.known:
             return replace(found, status="same", parts=clock.parts)
-        outcome = _build_and_run(clock, sketch, task, sources, arrays)
+        outcome = _build_and_run(clock, sketch, task, sources, arrays, choose_groups)
         with clock("check"):
             if outcome.outputs is not None:
                 check_outputs(func, arrays, outcome.outputs)
@@ -220,6 +229,7 @@ def _build_and_run(
     task: Task,
     sources: Sources,
     arrays: Mapping[str, Array],
+    choose_groups: bool,
 ) -> runtime.Outcome:
     with clock("build"):
         artifact = toolchain.build(sources, sketch.target, host=task.whole)
@@ -231,7 +241,7 @@ def _build_and_run(
             resident=sketch.resident,
             max_cycles=_cycle_limit(sketch, task.decisions),
             threads=task.threads or os.cpu_count() or 1,
-            choose_groups=True,
+            choose_groups=choose_groups,
         )
 
 

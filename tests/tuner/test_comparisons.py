@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -11,6 +12,7 @@ from atim.schedules import design_space
 from atim.schedules.terms import terms_of
 from atim.schedules.verify import explain
 from atim.tuner.baselines import SEARCHES
+from atim.tuner.measure import Problem
 from benchmarks import figure9, search, shipped
 
 TARGET = Target(dpus=figure9.DPUS, transfer=figure9.PRESET)
@@ -66,9 +68,14 @@ def test_a_shipped_schedule_is_read_as_written():
 
 
 def test_prims_gemv_scales_every_element_and_its_red_comes_out_of_wram():
-    scaled = figure9.prim_workload((64, 32))
+    scaled, given = figure9.scaled(figure9.Case("", "gemv", (64, 32), None, None, None))
     assert [t.op.name for t in scaled.args] == ["A", "x", "s", "y"]
     assert scaled.resident == ("A", "s")
+    assert given == (("s", (3,)),)
+    func = figure9.te.create_prim_func(list(scaled.args))
+    inputs = dataclasses.replace(Problem.of(func, TARGET), given=given).inputs()
+    assert inputs["s"].tolist() == [3]
+    assert inputs["s"].dtype == inputs["A"].dtype
 
     class Fake:
         workload = workloads.get("red", (8388608,))
@@ -77,10 +84,10 @@ def test_prims_gemv_scales_every_element_and_its_red_comes_out_of_wram():
     fake = Fake()
     sketch, decisions = figure9.manual.prim_of(fake.sketches, TARGET, 512)
     timing = (0.0, 1e-3, 5e-4, 0.0)
-    total = figure9.prim_total(fake, (sketch.name, decisions), timing)
+    total = sum(figure9.prim_timing(fake, (sketch.name, decisions), timing))
     assert 1e-3 + 1e-3 < total < 1e-3 + 2e-3  # 256 bytes out of each WRAM take over a millisecond
     fake.workload = workloads.get("mtv", (64, 64))
-    assert figure9.prim_total(fake, ("rows", {}), timing) == sum(timing)
+    assert figure9.prim_timing(fake, ("rows", {}), timing) == timing
 
 
 def test_prims_grid_is_that_of_the_baseline():
