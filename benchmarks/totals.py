@@ -6,7 +6,8 @@ two loops its caches sit was not published: the place whose kernel is nearer to 
 is taken, and in it the fastest reading; the error with the faster place is printed too. For PrIM
 the best of the numbers of DPUs counts, as in the figures; only its total was published. It stands
 here twice: the schedule as our compiler builds it, and with what PrIM's code takes besides
-(prim_code.py). Neither computes on some ranks while it transfers to others. "After" is the way back and the host's sum. Results are compared with NumPy.
+(prim_code.py). Neither computes on some ranks while it transfers to others. "After" is the way
+back and the host's sum. Results are compared with NumPy.
 
 Scalars are values of the run, 3 and 5, and GEMV multiplies every element, in both: PrIM's code does
 so, and ATiM's kernels take 5 to 6 slots a product longer than those of MTV and no longer after;
