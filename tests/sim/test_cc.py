@@ -288,9 +288,33 @@ def test_inline_assembly_with_pairs_labels_and_conditions() -> None:
     assert dpu.read("out", np.int64, 6)[5] == 0x80000001 + high - (1 << 32)
 
 
+@pytest.mark.parametrize("opt", ["-O0", "-O2"])
+def test_64_bit_operands_are_pairs_whatever_the_constraint(opt: str) -> None:
+    text = """
+    #include <stdint.h>
+    #include <defs.h>
+    __host int64_t out[4]; __host int64_t x = 5L << 33; int a = 3;
+    int main() {
+        int64_t y, z = x + 1;
+        __asm__ volatile("movd %0, %1" : "=r"(y) : "r"(z));
+        out[0] = y;
+        __asm__("swapd %[y], %[y]" : [y] "+r"(y));
+        out[1] = y;
+        __asm__ volatile("sd %1, 0, %2\\n\tadd %0, %0, 1" : "+r"(a) : "r"(&out[2]), "r"(z)
+                         : "memory");
+        out[3] = a;
+        return 0;
+    }"""
+    dpu = Dpu(compile_c(text, opt=opt))
+    dpu.run()
+    z = (5 << 33) + 1
+    assert dpu.read("out", np.int64).tolist() == [z, (1 << 32) + 10, z, 4]
+
+
 @pytest.mark.parametrize(
     ("asm", "message"),
-    [('"frobnicate %0" : "=r"(x)', "frobnicate"), ('"move r5, 1" : "=r"(x)', "r5"),
+    [('"move %0, %1" : "=r"(x) : "r"(1L << 40)', "operand 2 must be a register, not d"),
+     ('"frobnicate %0" : "=r"(x)', "frobnicate"), ('"move r5, 1" : "=r"(x)', "r5"),
      ('"lw %0, 3" : "=r"(x)', "lw"), ('".section .foo" : "=r"(x)', "section|label")],
 )  # fmt: skip
 def test_bad_inline_assembly_names_its_line(asm: str, message: str) -> None:

@@ -1,7 +1,7 @@
 """Inline assembly: DPU instructions whose operands clang printed with RV32 register names.
 
-Each statement is assembled as SDK syntax after its registers are renamed; RV32 register pairs
-("R" constraint) print as their even register and become dN where the instruction takes a pair.
+Each statement is assembled as SDK syntax after its registers are renamed. 64-bit operands are
+marked (asm_operands.py) and become dN everywhere, others where the instruction takes a pair.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from upmem_sim.asm import assemble
+from upmem_sim.cc.asm_operands import MARK
 from upmem_sim.cc.compare64 import MNEMONIC, comparison
 from upmem_sim.cc.flow import Node, analyse
 from upmem_sim.cc.rv32 import Line, Place
@@ -68,6 +69,8 @@ def _renamed(line: Line) -> str:
 
 
 def _operand(line: Line, text: str, is_pair: bool) -> str:
+    if text.startswith(MARK) and text[len(MARK) :] in REGISTERS:
+        return pair(text[len(MARK) :])
     if text in REGISTERS:
         return pair(text) if is_pair and text != "zero" else REGISTERS[text]
     if _DPU_REGISTER.match(text):

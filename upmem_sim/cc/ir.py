@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from upmem_sim.cc.asm_operands import mark_pairs
 from upmem_sim.cc.compare64 import compare_words
 from upmem_sim.cc.ir_text import debug_place, split_arguments
 from upmem_sim.cc.products import narrow_products
@@ -50,13 +51,15 @@ def rewrite(text: str, file: str) -> str:
     # RV32's own convention for local functions passes arguments in temporaries as well
     if "fastcc " in text or "coldcc " in text:
         text = _CONVENTION.sub(r"\1 ", text)
-    signs = (_MRAM, _MRAM_SECTION, _BAD_SIZE, " = mul ", *_WIDE_COMPARISONS)
+    signs = (_MRAM, _MRAM_SECTION, _BAD_SIZE, " = mul ", " asm ", *_WIDE_COMPARISONS)
     if not any(sign in text for sign in signs):
         return text
     lines = text.split("\n")
     if _MRAM in text or _MRAM_SECTION in text or _BAD_SIZE in text:
         _refuse(lines, file)
         lines = _software_access(lines, file)
+    if " asm " in text:
+        lines = mark_pairs(lines)
     if " = mul " in text:
         lines = narrow_products(lines)
     if any(sign in text for sign in _WIDE_COMPARISONS):
