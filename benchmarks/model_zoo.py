@@ -1,9 +1,9 @@
 """PyTorch models of the offloading suite: true shapes, random weights, three number formats.
 
-MLP, attention (prefill and decode with a KV cache), one layer of GPT-J-6B and of LLaMA-7B, a small
-whole language model. "float32" has ordinary linear layers; "int8" and "int32" round activations to
-integers and sum products in int32. int32 values are 0 to 49, as in ATiM's evaluation (ISCA 2025,
-artefact, bench.py); int8 values are -127 to 127.
+MLP, attention (prefill, and decode with KV caches of fixed length, kept by the placed module), one
+layer of GPT-J-6B and of LLaMA-7B, a small whole language model. "float32" has ordinary linear
+layers; "int8" and "int32" round activations to integers and sum products in int32. int32 values are
+0 to 49, as in ATiM's evaluation (ISCA 2025, artefact, bench.py); int8 values are -127 to 127.
 """
 
 from __future__ import annotations
@@ -83,7 +83,11 @@ def _rotate_halves(x: Any, cos: Any, sin: Any) -> Any:
 
 
 class Attention(nn.Module):  # type: ignore[misc]
-    """x [1, T, d], caches [1, heads, L, d / heads] -> y, longer caches."""
+    """x [1, T, d], caches [1, heads, L, d / heads] -> y, caches.
+
+    With a position (int64 [1]) the caches have fixed length and get one row; without, longer ones
+    are returned.
+    """
 
     def __init__(
         self, width: int, heads: int, dtype: str, rotary: int = 0, rotate: Any = None
@@ -96,7 +100,7 @@ class Attention(nn.Module):  # type: ignore[misc]
             self.register_buffer("cos", cos)
             self.register_buffer("sin", sin)
 
-    def forward(self, x: Any, keys: Any, values: Any) -> tuple[Any, Any, Any]:
+    def forward(self, x: Any, keys: Any, values: Any, position: Any = None) -> tuple[Any, Any, Any]:
         _, tokens, width = x.shape
         past = keys.shape[2]
 
@@ -105,11 +109,18 @@ class Attention(nn.Module):  # type: ignore[misc]
 
         q, k, v = split(self.q(x)), split(self.k(x)), split(self.v(x))
         if self.rotate is not None:
-            cos, sin = self.cos[past : past + tokens], self.sin[past : past + tokens]
+            rows = slice(past, past + tokens) if position is None else position
+            cos, sin = self.cos[rows], self.sin[rows]
             q, k = self.rotate(q, cos, sin), self.rotate(k, cos, sin)
-        keys, values = torch.cat((keys, k), 2), torch.cat((values, v), 2)
+        if position is None:
+            keys, values = torch.cat((keys, k), 2), torch.cat((values, v), 2)
+        else:
+            keys = keys.index_copy(2, position, k)
+            values = values.index_copy(2, position, v)
         scores = q @ keys.transpose(-1, -2) / math.sqrt(width // self.heads)
-        if tokens > 1:
+        if position is not None:
+            scores = scores.masked_fill(torch.arange(past) > position, float("-inf"))
+        elif tokens > 1:
             hidden = torch.ones(tokens, past + tokens, dtype=torch.bool).triu(past + 1)
             scores = scores.masked_fill(hidden, float("-inf"))
         mixed = (torch.softmax(scores, -1) @ values).transpose(1, 2).reshape(1, tokens, width)
@@ -127,9 +138,9 @@ class GPTJLayer(nn.Module):  # type: ignore[misc]
         self.up_bias = nn.Parameter(torch.zeros(hidden), requires_grad=False)
         self.down_bias = nn.Parameter(torch.zeros(width), requires_grad=False)
 
-    def forward(self, x: Any, keys: Any, values: Any) -> tuple[Any, Any, Any]:
+    def forward(self, x: Any, keys: Any, values: Any, position: Any = None) -> tuple[Any, Any, Any]:
         n = self.norm(x)
-        mixed, keys, values = self.attention(n, keys, values)
+        mixed, keys, values = self.attention(n, keys, values, position)
         grown = functional.gelu(self.up(n) + self.up_bias, approximate="tanh")
         return x + mixed + self.down(grown) + self.down_bias, keys, values
 
@@ -153,8 +164,8 @@ class LlamaLayer(nn.Module):  # type: ignore[misc]
         self.gate, self.up = Linear(width, hidden, dtype), Linear(width, hidden, dtype)
         self.down = Linear(hidden, width, dtype)
 
-    def forward(self, x: Any, keys: Any, values: Any) -> tuple[Any, Any, Any]:
-        mixed, keys, values = self.attention(self.before(x), keys, values)
+    def forward(self, x: Any, keys: Any, values: Any, position: Any = None) -> tuple[Any, Any, Any]:
+        mixed, keys, values = self.attention(self.before(x), keys, values, position)
         x = x + mixed
         n = self.between(x)
         return x + self.down(functional.silu(self.gate(n)) * self.up(n)), keys, values
@@ -169,10 +180,10 @@ class SmallModel(nn.Module):  # type: ignore[misc]
         self.layers = nn.ModuleList([LlamaLayer(width, heads, 3 * width, dtype) for _ in range(2)])
         self.norm = RMSNorm(width)
 
-    def forward(self, tokens: Any, *caches: Any) -> tuple[Any, ...]:
+    def forward(self, tokens: Any, position: Any, *caches: Any) -> tuple[Any, ...]:
         x, after = self.embedding(tokens), []
         for number, layer in enumerate(self.layers):
-            x, keys, values = layer(x, caches[2 * number], caches[2 * number + 1])
+            x, keys, values = layer(x, caches[2 * number], caches[2 * number + 1], position)
             after += [keys, values]
         logits = functional.linear(self.norm(x)[:, -1], self.embedding.weight)
         return (logits, *after)
@@ -193,6 +204,12 @@ def _caches(heads: int, length: int, size: int) -> tuple[Any, Any]:
     return torch.empty(shape).uniform_(-1, 1), torch.empty(shape).uniform_(-1, 1)
 
 
+def _step(tokens: int, heads: int, length: int, size: int) -> tuple[Any, ...]:
+    """Caches, and for a decoding step the position of the last row."""
+    position = (torch.tensor([length - 1]),) if tokens == 1 else ()
+    return (*_caches(heads, length, size), *position)
+
+
 def _vector(*shape: int) -> Any:
     return torch.empty(shape).uniform_(-1, 1)
 
@@ -204,7 +221,7 @@ def mlp(width: int) -> Callable[[str], Any]:
 def attention(width: int, heads: int, tokens: int, past: int) -> Callable[[str], Any]:
     return lambda dtype: (
         Attention(width, heads, dtype),
-        (_vector(1, tokens, width), *_caches(heads, past, width // heads)),
+        (_vector(1, tokens, width), *_step(tokens, heads, past, width // heads)),
     )
 
 
@@ -212,7 +229,7 @@ def gptj(width: int, heads: int, tokens: int, past: int) -> Callable[[str], Any]
     rotary = min(64, width // heads // 4)
     return lambda dtype: (
         GPTJLayer(width, heads, 4 * width, rotary, dtype),
-        (_vector(1, tokens, width), *_caches(heads, past, width // heads)),
+        (_vector(1, tokens, width), *_step(tokens, heads, past, width // heads)),
     )
 
 
@@ -220,7 +237,7 @@ def llama(width: int, heads: int, tokens: int, past: int) -> Callable[[str], Any
     hidden = 11008 * width // 4096
     return lambda dtype: (
         LlamaLayer(width, heads, hidden, dtype),
-        (_vector(1, tokens, width), *_caches(heads, past, width // heads)),
+        (_vector(1, tokens, width), *_step(tokens, heads, past, width // heads)),
     )
 
 
@@ -228,7 +245,7 @@ def small_model(width: int, heads: int) -> Callable[[str], Any]:
     caches = [c for _ in range(2) for c in _caches(heads, 16, width // heads)]
     return lambda dtype: (
         SmallModel(width, heads, 512, dtype),
-        (torch.tensor([[5]]), *caches),
+        (torch.tensor([[5]]), torch.tensor([15]), *caches),
     )
 
 

@@ -287,7 +287,7 @@ def _tensor(value: Any) -> Any:
         return value
     if hasattr(value, "detach"):
         value = value.detach().numpy()
-    return tvm.runtime.tensor(np.ascontiguousarray(value))
+    return tvm.runtime.tensor(np.asarray(value, order="C"))
 
 
 def _flat(value: Any) -> list[Any]:

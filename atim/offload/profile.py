@@ -202,7 +202,7 @@ def _random(shape: tuple[int, ...], dtype: str) -> Any:
     rng = np.random.default_rng(0)
     kind = np.dtype(dtype)
     values = rng.random(shape, np.float32) if kind.kind == "f" else rng.integers(0, 2, shape)
-    return tvm.runtime.tensor(np.ascontiguousarray(values.astype(kind)))
+    return tvm.runtime.tensor(np.asarray(values, kind, order="C"))
 
 
 def _arguments(func: Any) -> list[Any]:

@@ -279,7 +279,10 @@ def _moved(imported: Imported, kept: dict[int, int]) -> Imported:
     return replace(
         imported,
         module=module,
-        parameters=(*imported.parameters, *(tvm.runtime.tensor(a) for a in initial)),
+        parameters=(
+            *imported.parameters,
+            *(tvm.runtime.tensor(np.asarray(a, order="C")) for a in initial),
+        ),
         examples=tuple(imported.examples[n] for n in order),
         reference=None if reference is None else merged,
         states=tuple(

@@ -68,7 +68,7 @@ def _call(key: Any, *tensors: Any) -> None:
         )
     results = result if isinstance(result, tuple | list) else (result,)
     for target, value in zip(tensors[len(tensors) - outputs :], results, strict=True):
-        target.copyfrom(np.ascontiguousarray(value.numpy()))
+        target.copyfrom(np.asarray(value.numpy(), order="C"))
 
 
 def _filled(value: Any, tensors: Iterator[Any]) -> Any:

@@ -57,6 +57,7 @@ RIGHT = {
     "int32 product": (lambda a: a.int() @ a.int().t(), (BYTES,)),
     "full of infinity": (full_mask, (X,)),
     "amax": (lambda x: x.amax((1, 2)) - x.amin(0, keepdim=True).amax(), (X,)),
+    "scalar input": (lambda x, s: x * s, (X, torch.tensor(3.0))),
     "logsumexp": (lambda x: torch.logsumexp(x, -1), (X,)),
     "tril": (lambda x: x.tril(-1) + x.triu(1), (X,)),
     "addmm": (lambda a: torch.addmm(a[0], a, a.t() @ a, alpha=2.0), (X[0],)),

@@ -107,6 +107,21 @@ def test_a_simulated_price_is_what_the_module_takes(
     assert again.price(launch, "simulate", prepared.arrays(launch)) == price
 
 
+def test_a_tuned_price_is_never_above_the_simulated_one(tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    model, x = IntegerLayer(64, 96), torch.randint(0, 50, (1, 64), dtype=torch.int32)
+    options: dict[str, Any] = {"host": SLOW, "work_dir": tmp_path, "trials": 2}
+    simulated = atim.offload(model, (x,), TARGET, **options, method="simulate")
+    tuned = atim.offload(model, (x,), TARGET, **options, method="tune")
+    pairs = list(zip(tuned.problem.prices, simulated.problem.prices, strict=True))
+    assert {p.how for p, _ in pairs if not isinstance(p, str)} == {"tuned"}
+    for after, before in pairs:
+        if not isinstance(after, str) and not isinstance(before, str):
+            assert after.total <= before.total * 1.001
+    assert "tuned" in tuned.report()
+    assert tuned.verify((x,)).startswith("outputs equal")
+
+
 def test_reload_in_a_process_without_pytorch(
     prepared: api.Prepared, problem: Problem, x: torch.Tensor, tmp_path: Path
 ) -> None:

@@ -77,6 +77,14 @@ def test_counts_of_a_nest() -> None:
     assert found.intensity == pytest.approx(12800 / (found.reads + found.writes))
 
 
+def test_nests_with_scalar_operands_can_be_timed() -> None:
+    """ascontiguousarray would make vectors of scalars."""
+    a = te.placeholder((256,), "float32", "a")
+    s = te.placeholder((), "float32", "s")
+    func = te.create_prim_func([a, s, te.compute((256,), lambda i: a[i] * s(), "y")])
+    profile._compiled(func)()
+
+
 def test_this_machine_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile, "PROBE_ROWS", 256)
     monkeypatch.setattr(profile, "PROBE_COLUMNS", 1024)
