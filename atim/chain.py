@@ -180,7 +180,8 @@ class Chain:
         outcome = runtime.run(artifact, given, threads=threads)
         assert outcome.outputs is not None
         cycles = outcome.counters["cycles"]
-        h2d = sum((push_seconds(model, t, plan.dpus) for t in move.pushed), 0.0)
+        some = plan.dpus < self.dpus
+        h2d = sum((push_seconds(model, t, plan.dpus, some=some) for t in move.pushed), 0.0)
         d2h = sum((pull_seconds(model, t, plan.dpus) for t in move.pulled), 0.0)
         kernel = model.launch(self.dpus) + cycles / (self.target.chip.clock_mhz * 1e6)
         return outcome.outputs, Timing(h2d, kernel, d2h, outcome.timing.host), cycles

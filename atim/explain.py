@@ -15,6 +15,7 @@ from atim.codegen import Sources, Tile
 from atim.outcome import Timing
 from atim.runtime import host_times
 from atim.target import Target
+from atim.timing import pull_seconds, push_seconds
 from atim.tuner.result import Best
 from atim.tuner.staged_run import StagedBest
 from upmem_sim import TransferModel
@@ -119,12 +120,13 @@ def _transfers(
     outward = [t for t in tiles if t.mode != "in"]
     lines = []
     for phase, some, cost in (
-        ("h2d", inward, model.to_dpus),
-        ("d2h", outward, model.from_dpus),
+        ("h2d", inward, push_seconds),
+        ("d2h", outward, pull_seconds),
     ):
-        fixed = sum(cost(8, dpus) for _ in some)
+        call = model.to_dpus if phase == "h2d" else model.from_dpus
+        fixed = len(some) * call(8, dpus)
         lines.append(_phase(phase, getattr(timing, phase), shares[phase]))
-        lines += [f"      {_tile(tile, cost(tile.slice_bytes, dpus), dpus)}" for tile in some]
+        lines += [f"      {_tile(tile, cost(model, tile, dpus), dpus)}" for tile in some]
         if some:
             lines.append(
                 f"      {fixed * 1e3:.3f} ms of it for any size: {len(some)} call"

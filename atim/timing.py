@@ -105,8 +105,11 @@ def _inward(
     return sum((push_seconds(model, tile, dpus) for tile in tiles), 0.0)
 
 
-def push_seconds(model: TransferModel, tile: Tile, dpus: int) -> float:
-    """One tile to as many DPUs."""
+def push_seconds(model: TransferModel, tile: Tile, dpus: int, *, some: bool = False) -> float:
+    """One tile to as many DPUs: a push of equal slices, or a broadcast where all hold the same.
+    some: others are allocated too, which a broadcast would reach."""
+    if tile.broadcast and dpus > 1 and not some:
+        return model.broadcast(tile.slice_bytes, dpus)
     return model.to_dpus(tile.slice_bytes, dpus)
 
 

@@ -74,7 +74,9 @@ def document() -> str:
             f" ({measured.evidence}).\n",
             fitted("Copies to and from WRAM variables", transfer.WRAM),
             f"## Broadcast\n\n`broadcast_gain` {model.broadcast_gain:g}: PrIM (arXiv 2105.03814)"
-            " measured 16.88 GB/s against 6.68 GB/s of a push, within one rank.\n",
+            " measured 16.88 GB/s against 6.68 GB/s of a push, within one rank. Of ATiM's server no"
+            " broadcast is known, and the rates fitted to it are those of pushes of what all DPUs"
+            " share: 1 for `upmem-2021.3-2048dpu`.\n",
             fitted("Reduction on the host", {"ATiM's server": model.reduction}),
         ]
     )

@@ -15,7 +15,7 @@ from atim.codegen import Sources, Tensor, Tile, TransferPlan
 from atim.export import write_folder
 from atim.schedules import design_space
 from atim.target import Target
-from atim.timing import best_groups, call_timing, group_bounds
+from atim.timing import best_groups, call_timing, group_bounds, push_seconds
 from atim.tuner.database import Record
 from atim.tuner.result import Best
 from upmem_sim import TransferModel
@@ -51,6 +51,14 @@ def test_one_group_is_the_sum_of_its_parts() -> None:
     assert timing.h2d == 2 * MODEL.to_dpus(4000, 200)
     assert timing.kernel == MODEL.launch(200) + 3e-3
     assert timing.d2h == MODEL.from_dpus(4000, 200)
+
+
+def test_what_all_dpus_hold_is_broadcast_unless_others_would_get_it_too() -> None:
+    tile = replace(vector_plan(1, 10_000).tiles[0], offset_coeffs=((0,),))
+    size = tile.slice_bytes
+    assert push_seconds(MODEL, tile, 64) == MODEL.broadcast(size, 64) < MODEL.to_dpus(size, 64)
+    assert push_seconds(MODEL, tile, 64, some=True) == MODEL.to_dpus(size, 64)
+    assert push_seconds(MODEL, tile, 1) == MODEL.to_dpus(size, 1)
 
 
 def test_groups_hide_kernels_behind_transfers() -> None:

@@ -203,8 +203,10 @@ ATIM_HOST = HostReduction(
     " efficiency are assumed: no published schedule reduces in parallel",
 )
 
-# PrIM (arXiv 2105.03814): 16.88 GB/s broadcast against 6.68 GB/s parallel within one rank
+# PrIM (arXiv 2105.03814): 16.88 GB/s broadcast against 6.68 GB/s parallel within one rank. Of
+# ATiM's server no broadcast is known, and its rates are those of pushes of what all DPUs share.
 BROADCAST_GAIN = 2.5
+NO_BROADCASTS = ("upmem-2021.3-2048dpu",)
 
 PRESETS = ("common", "upmem-2021.3-2048dpu", "cloud-2024", "kern")
 
@@ -233,7 +235,7 @@ def _preset(name: str) -> TransferModel:
         wram_in,
         wram_out,
         ATIM_HOST,
-        BROADCAST_GAIN,
+        1.0 if name in NO_BROADCASTS else BROADCAST_GAIN,
         SYSTEM.launch_ms,
         SYSTEM.launch_ms_per_rank,
     )

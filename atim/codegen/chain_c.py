@@ -12,13 +12,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from atim.codegen import Sources, Tensor, Tile
+from atim.codegen import Sources, Tensor, Tile, TransferPlan
 from atim.codegen import chain_text as text
 from atim.codegen.chain_kernel import ACTIVE
 from atim.codegen.chain_plan import Move, Step
-from atim.codegen.driver_c import HostProgram, header_text, parameter, words_of
+from atim.codegen.driver_c import (
+    HostProgram,
+    goes_to_all,
+    header_text,
+    parameter,
+    send_text,
+    words_of,
+)
 from atim.codegen.driver_groups import WHOLE
-from atim.codegen.driver_text import DRIVER, GRID, INCLUDES, RECEIVE, SEND
+from atim.codegen.driver_text import DRIVER, GRID, INCLUDES, RECEIVE
 from atim.codegen.host_stage import FUNCTION, HostStage
 from atim.codegen.names import Names
 
@@ -72,7 +79,9 @@ class _Chain:
         self.tensors = tensors
         self.arguments = [Tensor(n, tensors[n].shape, tensors[n].dtype, "input") for n in inputs]
         self.arguments += [Tensor(n, tensors[n].shape, tensors[n].dtype, "output") for n in outputs]
-        fixed = words_of(*(v for k, v in vars(text).items() if k.isupper()), DRIVER)
+        fixed = words_of(
+            *(v for k, v in vars(text).items() if k.isupper()), DRIVER, *send_text(WHOLE, True)
+        )
         taken = set(fixed)
         for step in steps:
             work = step.work
@@ -138,7 +147,7 @@ class _Chain:
         driver = driver.replace(own, "").replace(header, f'#include "{self.name}_stages.h"')
         pieces = [INCLUDES + step.work.host_c, driver]
         if move.loaded or move.pushed:
-            pieces.append(SEND.format(**parts))
+            pieces += send_text(parts, any(self._same(t, plan) for t in plan.tiles))
         if move.pulled:
             pieces.append(RECEIVE.format(**parts))
         pieces.append(self._routes(step.work, move))
@@ -160,11 +169,16 @@ class _Chain:
     def _stages_h(self) -> str:
         return f'#include "{self.name}_stages.h"\n'
 
+    def _same(self, tile: Tile, plan: TransferPlan) -> bool:
+        """A broadcast goes to all DPUs of the chain, those that don't take part included."""
+        return 1 < self.dpus == plan.dpus and goes_to_all(tile)
+
     def _routes(self, work: Sources, move: Move) -> str:
         lines = []
         for tile in work.plan.tiles:
             pack = f".pack = pack_{tile.symbol}, " if tile.mode != "out" else ""
             unpack = f".unpack = unpack_{tile.symbol}, " if tile.mode != "in" else ""
+            pack += ".same = true, " if self._same(tile, work.plan) else ""
             symbol = move.kernel.symbols[tile.symbol]
             lines += [
                 f"static struct route route_{tile.symbol} = {{",

@@ -18,6 +18,8 @@ from atim.codegen import Sources, Tensor, Tile, TransferPlan
 from atim.codegen.c_values import c_type
 from atim.codegen.driver_groups import GROUPED, LAUNCH_GROUP, WHOLE
 from atim.codegen.driver_text import (
+    BROADCAST,
+    BROADCASTS,
     DRIVER,
     FREE,
     GRID,
@@ -32,7 +34,15 @@ from atim.codegen.driver_text import (
 )
 from atim.codegen.names import Names
 
-__all__ = ["HostProgram", "emit_program", "header_text", "parameter", "words_of"]
+__all__ = [
+    "HostProgram",
+    "emit_program",
+    "goes_to_all",
+    "header_text",
+    "parameter",
+    "send_text",
+    "words_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +82,18 @@ def parameter(tensor: Tensor, name: str) -> str:
     """The tensor as a parameter of a C function."""
     const = "const " if tensor.role == "input" else ""
     return f"{const}{c_type(tensor.dtype)} *{name}"
+
+
+def goes_to_all(tile: Tile) -> bool:
+    """One broadcast does for all DPUs of a plan."""
+    return tile.mode != "out" and tile.broadcast
+
+
+def send_text(parts: Mapping[str, str], same: bool) -> list[str]:
+    """The functions that send tiles. `same`: some go to all DPUs alike."""
+    broadcasts = BROADCASTS.format(**parts) if same else ""
+    first = [BROADCAST.format(**parts)] if same else []
+    return [*first, SEND.format(broadcasts=broadcasts, **parts)]
 
 
 def header_text(
@@ -121,7 +143,9 @@ class _Driver:
         own += " ".join(f"{phase}_begin {phase}_tensors " for phase in (" prepare", "finish"))
         self.groups = sources.plan.groups
         self.parts = GROUPED if self.groups > 1 else WHOLE
-        fixed = words_of(DRIVER, SEND, RECEIVE, LAUNCH, LAUNCH_GROUP, *GROUPED.values(), own)
+        fixed = words_of(
+            DRIVER, BROADCAST, SEND, RECEIVE, LAUNCH, LAUNCH_GROUP, *GROUPED.values(), own
+        )
         self.name = Names(words_of(sources.host_c) | fixed).new(name)
         tensors = self.plan.tensors
         self.arguments = [t for t in tensors if t.role == "input"]
@@ -140,7 +164,7 @@ class _Driver:
         count = f", NR_GROUPS = {self.groups}" if self.groups > 1 else ""
         yield DRIVER.format(name=self.name, dpus=self.plan.dpus, nr_groups=count, **self.parts)
         if self._tiles("in", "inout"):
-            yield SEND.format(**self.parts)
+            yield from send_text(self.parts, any(map(self._same, self.plan.tiles)))
         yield RECEIVE.format(**self.parts)
         yield LAUNCH_GROUP if self.groups > 1 else LAUNCH
         yield self._state()
@@ -168,12 +192,16 @@ class _Driver:
     def _tiles(self, *modes: str) -> list[Tile]:
         return [t for t in self.plan.tiles if t.mode in modes]
 
+    def _same(self, tile: Tile) -> bool:
+        return self.plan.dpus > 1 and goes_to_all(tile)
+
     def _state(self) -> str:
         """Routes, partial results, resident operands."""
         lines = []
         for tile in self.plan.tiles:
             pack = f".pack = pack_{tile.symbol}, " if tile.mode != "out" else ""
             unpack = f".unpack = unpack_{tile.symbol}, " if tile.mode != "in" else ""
+            pack += ".same = true, " if self._same(tile) else ""
             lines += [
                 f"static struct route route_{tile.symbol} = {{",
                 f'    .tile = &{tile.symbol}_tile, {pack}{unpack}.symbol = "{tile.symbol}"}};',

@@ -12,6 +12,8 @@ WHOLE = {
     "argument": "",
     "declared": "",
     "set": "dpus",
+    "target": "dpus",
+    "several": "",
     "first": "",
     "images": "",
     "skip": "",
@@ -63,6 +65,8 @@ static uint32_t images_before(const struct route *route, uint32_t dpu) {
     "argument": ", group",
     "declared": "set = group->dpus, ",
     "set": "set",
+    "target": "group->dpus",
+    "several": " && group->end - group->first > 1",
     "first": "group->first + ",
     "images": """\
     const uint32_t skipped = images_before(route, group->first);

@@ -95,6 +95,7 @@ typedef void unpack_fn(void *tensor, const void *slices, const uint32_t *dpus, u
 struct route {{
     const struct tile *tile;
     const char *symbol;
+    bool same; /* all DPUs hold the same box */
     pack_fn *pack;
     unpack_fn *unpack;
     int64_t *offset;  /* of each DPU: bytes into the tensor, or -1 - number of its image */
@@ -220,8 +221,28 @@ static int send(struct route *route, const void *tensor{parameter}) {{
         route->pack(tensor, {slices}, {imaged}, {count}, nr_threads);
     }}
     times.pack += now() - begin;
+{broadcasts}\
     return transfer(route, DPU_XFER_TO_DPU, (char *)(uintptr_t)tensor, &times.to_dpus{argument});
 }}
+"""
+
+BROADCAST = """\
+/* The slice that all DPUs{of_group} hold. */
+static int broadcast(const struct route *route, const char *tensor{parameter}) {{
+    const double begin = dpu_now();
+    const size_t bytes = (size_t)route->tile->slice_bytes;
+    const char *from = route->images > 0 ? route->slices : tensor + route->offset[0];
+    DPU_CHECK(dpu_broadcast_to({target}, route->symbol, 0, from, bytes, DPU_XFER_DEFAULT),
+              return REFUSED);
+    times.to_dpus += dpu_now() - begin;
+    return DONE;
+}}
+"""
+
+BROADCASTS = """\
+    if (route->same{several}) {{
+        return broadcast(route, tensor{argument});
+    }}
 """
 
 RECEIVE = """\

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 from atim.codegen.kernel_helpers import FUNCTION_NAMES
+from atim.codegen.math_c import MATH
 
 _KEYWORDS = """
 alignas alignof asm auto bool break case char const constexpr continue default do double else enum
@@ -40,6 +41,7 @@ _FAMILIES = re.compile(
     r"|[lt]?gamma|erfc?|j[01n])[fl]?"
 )
 RESERVED = frozenset(_RESERVED.split()) | FUNCTION_NAMES
+RESERVED |= {"bits_of", "float_of"} | {f"{name}_float32" for name in MATH}
 
 
 # what TVM calls the axes of a copy

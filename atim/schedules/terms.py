@@ -63,6 +63,7 @@ TERMS = (
     Term("mram_bytes", "B", "all operands' tiles on one DPU"),
     Term("iram_words", "instructions", "of the kernel, estimate"),
     Term("h2d_bytes", "B", "to one DPU, operands that aren't resident"),
+    Term("h2d_same_bytes", "B", "of these, the same on every DPU"),
     Term("resident_bytes", "B", "on one DPU, placed before the run"),
     Term("d2h_bytes", "B", "from one DPU"),
     Term("h2d_total_bytes", "B", "to all DPUs"),
@@ -245,7 +246,9 @@ def _transfers(
 ) -> dict[str, Column | Floats]:
     zero = np.zeros_like(shape.tasklets)
     reads = [c for c in copies if not c.write]
-    h2d = sum((c.mram for c in reads if c.operand.name not in sketch.resident), zero)
+    sent = [c for c in reads if c.operand.name not in sketch.resident]
+    h2d = sum((c.mram for c in sent), zero)
+    same = sum((np.where(_on_all_dpus(shape, c.operand), c.mram, 0) for c in sent), zero)
     d2h = sum((c.mram for c in copies if c.write), zero)
     finish = zero
     if sketch.roles.piece is not None:
@@ -253,12 +256,22 @@ def _transfers(
         finish = shape.grid[sketch.roles.piece] * sketch.program.results * output.item_bytes
     return {
         "h2d_bytes": h2d,
+        "h2d_same_bytes": np.where(dpus > 1, same, 0),
         "resident_bytes": sum((c.mram for c in reads), zero) - h2d,
         "d2h_bytes": d2h,
         "h2d_total_bytes": h2d * dpus,
         "d2h_total_bytes": d2h * dpus,
         "finish_bytes": finish,
     }
+
+
+def _on_all_dpus(shape: Shape, operand: Operand) -> npt.NDArray[np.bool_]:
+    """No axis of the operand is cut over DPUs."""
+    same = np.ones_like(shape.tasklets, dtype=bool)
+    for axis, count in enumerate(shape.grid):
+        if operand.uses(axis):
+            same &= count == 1
+    return same
 
 
 def _cycles(

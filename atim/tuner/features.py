@@ -134,13 +134,14 @@ def describe(sketch: Sketch, matrix: NDArray[np.int64]) -> tuple[Floats, Floats]
 
 
 def estimate(terms: Terms, sketch: Sketch) -> dict[str, Floats]:
-    """Seconds of h2d, kernel, d2h, host and their total, roughly: one push and one pull a call."""
+    """Seconds of h2d, kernel, d2h, host and their total, roughly: one push, one broadcast and one
+    pull a call."""
     target: Target = sketch.target
     model = TransferModel.preset(target.transfer)
-    dpus = terms["dpus"]
+    dpus, same = terms["dpus"], terms["h2d_same_bytes"]
     clock_hz = target.chip.clock_mhz * 1e6
     phases = {
-        "h2d_s": model.to_dpus(terms["h2d_bytes"], dpus),
+        "h2d_s": model.to_dpus(terms["h2d_bytes"] - same, dpus) + model.broadcast(same, dpus),
         "kernel_s": model.launch(dpus) + terms["kernel_cycles"] / clock_hz,
         "d2h_s": model.from_dpus(terms["d2h_bytes"], dpus),
         "host_s": _finish(model, terms, sketch),

@@ -157,6 +157,7 @@ def test_unknown_types_and_functions_are_refused():
         ("INT32_MIN", "INT32_MIN_"),
         ("min_int32", "min_int32_"),
         ("sqrtf", "sqrtf_"),
+        ("exp_float32", "exp_float32_"),
         ("lgamma", "lgamma_"),
         ("typeof", "typeof_"),
         ("dpu", "dpu"),

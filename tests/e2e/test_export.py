@@ -126,6 +126,8 @@ dpu_error_t dpu_launch(struct dpu_set_t set, dpu_launch_policy_t policy);
 dpu_error_t dpu_prepare_xfer(struct dpu_set_t set, void *buffer);
 dpu_error_t dpu_push_xfer(struct dpu_set_t set, dpu_xfer_t way, const char *symbol,
                           uint32_t offset, size_t length, dpu_xfer_flags_t flags);
+dpu_error_t dpu_broadcast_to(struct dpu_set_t set, const char *symbol, uint32_t offset,
+                             const void *source, size_t length, dpu_xfer_flags_t flags);
 #define DPU_CHECK(s, on_error) do { dpu_error_t e_ = (s); if (e_ != DPU_OK) { \\
     fprintf(stderr, "%s", dpu_error_to_string(e_)); on_error; } } while (0)
 #define DPU_FOREACH(set, one, i) \\

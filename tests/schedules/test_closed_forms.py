@@ -192,6 +192,15 @@ def test_rejections_name_limit_and_value(change: dict[str, int], message: str) -
     assert REASONS[reason[0]].what in (message.split(":")[0], "decision")
 
 
+@pytest.mark.parametrize(("dpus", "pieces", "same"), [(64, 1, 4096 * 4), (64, 2, 0), (1, 1, 0)])
+def test_operands_that_all_dpus_hold_are_told_apart(dpus: int, pieces: int, same: int) -> None:
+    """The vector of a matrix-vector product, unless its pieces are on different DPUs."""
+    (sketch,) = [s for s in sketches("mtv", (4096, 4096)) if s.split_reduction]
+    decisions = {"dpus_i": dpus, "pieces": pieces, "tasklets": 16, "row_block": 4, "tile": 64}
+    decisions |= {"vector": 2, "unroll": 4, "even": 1, "host_threads": 4, "multiply": 0}
+    assert terms_of(sketch, sketch.vector(decisions))["h2d_same_bytes"] == same
+
+
 def test_unrolled_code_beyond_the_instruction_memory_is_rejected() -> None:
     (sketch,) = [s for s in sketches("mtv", (4096, 4096)) if s.split_reduction]
     decisions = {"dpus_i": 64, "pieces": 32, "tasklets": 2, "row_block": 8, "tile": 128}
