@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import upmem_sim
-from atim import runtime, toolchain
-from atim.codegen import Sources
+from atim import hardware, runtime, toolchain
+from atim.codegen import Sources, Tensor
 from atim.codegen.chain_c import emit_chain
 from atim.codegen.chain_kernel import ACTIVE, COUNTER, dispatcher
 from atim.codegen.chain_plan import Move, Step, check_steps, plan_moves
@@ -134,7 +134,14 @@ class Chain:
         self, arrays: Mapping[str, Array], threads: int = 2
     ) -> tuple[tuple[Array, ...], Timing]:
         """Run on arrays by name of the input. Returns the outputs in order and the time of all
-        stages together. UsageError for wrong arrays, upmem_sim.SimFault as runtime.run."""
+        stages together: simulated, or measured for a target on hardware (see `atim.hardware`).
+        UsageError for wrong arrays, upmem_sim.SimFault as runtime.run."""
+        if self.target.hardware:
+            program = self._exported(hardware.NAME)
+            tensors = [t for t in program.program.arguments if _reads(t)]
+            given = {t.name: _checked(t, arrays) for t in tensors}
+            measured, timing, _ = hardware.measure(program, given, self.target.transfer)
+            return tuple(measured[name] for name in self.outputs), timing
         results, timings = self.run(arrays, threads)
         phases = [(t.h2d, t.kernel, t.d2h, t.host) for t, _ in timings]
         h2d, kernel, d2h, host = (sum(column) for column in zip(*phases, strict=True))
@@ -143,9 +150,10 @@ class Chain:
     def run(
         self, arrays: Mapping[str, Array], threads: int = 2
     ) -> tuple[dict[str, Array], list[tuple[Timing, int]]]:
-        """All values, and for each stage its Timing and the cycles of its slowest DPU (0: host)."""
+        """All values, and for each stage its Timing and the cycles of its slowest DPU (0: host);
+        on simulated DPUs."""
         if self.target.hardware:
-            raise UnsupportedError("chain: runs on simulated DPUs; export it for real ones")
+            raise UnsupportedError("chain: values between stages are not seen on hardware")
         missing = [name for name in self.inputs if name not in arrays]
         if missing or len(arrays) != len(self.inputs):
             raise UsageError(f"inputs given: {', '.join(arrays)}; needs {', '.join(self.inputs)}")
@@ -192,8 +200,11 @@ class Chain:
         """Write the DPU program's units, host.c with a unit for each stage, a check program, a
         Makefile and a README; see `atim.export`. Returns the paths. RecordError when something
         can't be written."""
+        return list(self._exported(name, data).write(Path(folder)))
+
+    def _exported(self, name: str, data: Data | None = None) -> hardware.Exported:
         title = f"{', '.join(self.inputs)} -> {', '.join(self.outputs)}"
-        program = emit_chain(
+        printed = emit_chain(
             self.steps,
             self.moves,
             name,
@@ -205,9 +216,13 @@ class Chain:
         *stages, main = self.kernels
         texts = {f"kernel_{n}.c": text for n, text in enumerate(stages)} | {"kernel.c": main}
         kernels = Kernels(texts, self.nr_tasklets, self.stack_bytes)
-        return write_files(
-            folder, program.host, kernels, self.dpus, title, self.resident, data, program.units
-        )
+
+        def write(folder: Path) -> list[Path]:
+            return write_files(
+                folder, printed.host, kernels, self.dpus, title, self.resident, data, printed.units
+            )
+
+        return hardware.Exported(printed.host, kernels, write)
 
     @cached_property
     def _programs(self) -> dict[int, upmem_sim.Program]:
@@ -229,6 +244,19 @@ class Chain:
         return views
 
 
+def _checked(tensor: Tensor, arrays: Mapping[str, Array]) -> Array:
+    """The array of an input; UsageError if it is missing or of another kind."""
+    array = arrays.get(tensor.name)
+    if array is None:
+        raise UsageError(f"input {tensor.name} is missing: got {', '.join(arrays) or 'none'}")
+    if array.shape != tensor.shape or array.dtype != np.dtype(tensor.dtype):
+        raise UsageError(
+            f"input {tensor.name}: got {array.dtype}{list(array.shape)},"
+            f" needs {tensor.dtype}{list(tensor.shape)}"
+        )
+    return np.ascontiguousarray(array)
+
+
 def _reads(tensor: Any) -> bool:
     return bool(tensor.role == "input")
 
@@ -243,13 +271,7 @@ def on_host(
         if tensor.role != "input":
             arrays[tensor.name] = np.zeros(tensor.shape, tensor.dtype)
             continue
-        array = inputs[tensor.name]
-        if array.shape != tensor.shape or array.dtype != np.dtype(tensor.dtype):
-            raise UsageError(
-                f"input {tensor.name}: got {array.dtype}{list(array.shape)},"
-                f" needs {tensor.dtype}{list(tensor.shape)}"
-            )
-        arrays[tensor.name] = np.ascontiguousarray(array)
+        arrays[tensor.name] = _checked(tensor, inputs)
     library = toolchain.HostLibrary(toolchain.compile_host(host.host_c))
     library.work(FUNCTION, [arrays[name].ctypes.data for name in host.args], threads)
     results = {t.name: arrays[t.name] for t in host.tensors if t.role == "output"}

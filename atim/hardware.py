@@ -14,7 +14,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,21 +25,24 @@ from numpy.typing import NDArray
 
 from atim.codegen import Sources
 from atim.codegen.check_c import file_names
-from atim.codegen.driver_c import HostProgram
+from atim.codegen.driver_c import HostProgram, emit_program
 from atim.codegen.driver_text import PHASES
 from atim.errors import AtimError, HardwareError, ToolchainError
-from atim.export import DPU_FLAGS, HOST_FLAGS, HOST_LIBRARIES, write_folder
+from atim.export import DPU_FLAGS, HOST_FLAGS, HOST_LIBRARIES, Kernels, write_files
 from atim.outcome import Outcome, Timing
 from atim.toolchain import cache_folder, find_compiler
 
 __all__ = [
     "REPEATS",
     "WARM_UPS",
+    "Exported",
     "Tools",
     "build_program",
     "call",
     "environment",
+    "exported",
     "find_tools",
+    "measure",
     "run",
 ]
 
@@ -99,34 +102,57 @@ def find_tools() -> Tools:
     return Tools(compiler, config, tuple(find_compiler()), tuple(options), version)
 
 
-def build_program(tools: Tools, sources: Sources, resident: Sequence[str]) -> tuple[Path, str]:
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A program as the folder that `atim.export` writes. `write` fills a folder, and gives the
+    paths."""
+
+    program: HostProgram
+    kernels: Kernels
+    write: Callable[[Path], Sequence[Path]]
+
+
+def exported(sources: Sources, resident: Sequence[str]) -> Exported:
+    """A single kernel's folder."""
+    kernels = Kernels({"kernel.c": sources.kernel_c}, sources.nr_tasklets, sources.stack_bytes)
+    program = emit_program(sources, NAME, "a candidate", resident)
+
+    def write(folder: Path) -> Sequence[Path]:
+        return write_files(
+            folder, program, kernels, sources.plan.dpus, "a candidate", list(resident)
+        )
+
+    return Exported(program, kernels, write)
+
+
+def build_program(tools: Tools, exported: Exported) -> tuple[Path, str]:
     """(folder with check and the DPU program, name of the latter). Built once for each content."""
     with tempfile.TemporaryDirectory(dir=cache_folder()) as temporary:
         work = Path(temporary) / NAME
-        program, files = write_folder(
-            work, sources, name=NAME, title="a candidate", resident=resident
-        )
+        files = exported.write(work)
         texts = [path.read_text() for path in files]
         key = hashlib.sha256("\0".join([repr(tools), *texts]).encode()).hexdigest()
         folder = cache_folder() / f"hardware-{key[:32]}"
         if not folder.exists():
-            for command in _commands(tools, program, sources):
+            for command in _commands(tools, exported, [path.name for path in files]):
                 call(command, cwd=work)
             try:
                 work.rename(folder)
             except OSError:
                 if not folder.exists():  # otherwise another process was faster
                     raise
-    return folder, f"{program.name}.dpu"
+    return folder, f"{exported.program.name}.dpu"
 
 
-def _commands(tools: Tools, program: HostProgram, sources: Sources) -> list[list[str]]:
+def _commands(tools: Tools, exported: Exported, files: Sequence[str]) -> list[list[str]]:
     """As in the exported Makefile."""
-    sizes = [f"-DNR_TASKLETS={sources.nr_tasklets}", f"-DSTACK_SIZE_DEFAULT={sources.stack_bytes}"]
-    dpu = [tools.dpu_compiler, *DPU_FLAGS, *sizes, "-o", f"{program.name}.dpu", "kernel.c"]
+    kernels, name = exported.kernels, exported.program.name
+    sizes = [f"-DNR_TASKLETS={kernels.nr_tasklets}", f"-DSTACK_SIZE_DEFAULT={kernels.stack_bytes}"]
+    dpu = [tools.dpu_compiler, *DPU_FLAGS, *sizes, "-o", f"{name}.dpu", *kernels.texts]
     compiler, *language = tools.host_compiler
-    files = [*language, "check.c", "host.c", *(["-x", "none"] if language else [])]
-    host = [compiler, *HOST_FLAGS, "-o", "check", *files, *tools.host_options, *HOST_LIBRARIES]
+    hosts = [file for file in files if file.endswith(".c") and file not in kernels.texts]
+    units = [*language, *hosts, *(["-x", "none"] if language else [])]
+    host = [compiler, *HOST_FLAGS, "-o", "check", *units, *tools.host_options, *HOST_LIBRARIES]
     return [dpu, host]
 
 
@@ -146,12 +172,25 @@ def run(
 
     Raises ToolchainError (no SDK, or it rejects the program) and HardwareError (the run failed).
     """
-    resident = sorted(resident)
-    folder, kernel = build_program(find_tools(), sources, resident)
-    plan = sources.plan
-    files = file_names([t for r in ("input", "output") for t in plan.tensors if t.role == r])
+    program = exported(sources, sorted(resident))
+    outputs, timing, cycles = measure(program, tensors, preset, warm_ups, repeats)
+    counters = {"cycles": cycles, "dpus_run": sources.plan.dpus, "repeats": repeats}
+    return Outcome(outputs, (), timing, counters)
+
+
+def measure(
+    exported: Exported,
+    tensors: Mapping[str, Array],
+    preset: str = "common",
+    warm_ups: int = WARM_UPS,
+    repeats: int = REPEATS,
+) -> tuple[dict[str, Array], Timing, int]:
+    """Outputs by name, Timing and cycles of a program, as `run`."""
+    folder, kernel = build_program(find_tools(), exported)
+    arguments = exported.program.arguments
+    files = file_names(arguments)
     with tempfile.TemporaryDirectory(prefix="atim-") as work:
-        for tensor in plan.tensors:
+        for tensor in arguments:
             if tensor.role == "input":
                 tensors[tensor.name].tofile(Path(work) / files[tensor.name])
         options = ["-r", str(repeats), "-w", str(warm_ups), "-d", work, "-o", work, "-n"]
@@ -160,12 +199,10 @@ def run(
             told = call(command, runs=True, extra={"DPU_SIM_PRESET": preset})
         outputs = {
             t.name: np.fromfile(Path(work) / files[t.name], t.dtype).reshape(t.shape)
-            for t in plan.tensors
+            for t in arguments
             if t.role == "output"
         }
-    timing, cycles = parse(told)
-    counters = {"cycles": cycles, "dpus_run": plan.dpus, "repeats": repeats}
-    return Outcome(outputs, (), timing, counters)
+    return outputs, *parse(told)
 
 
 def parse(told: str) -> tuple[Timing, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -190,3 +191,6 @@ def test_exported_program_does_the_same(
     assert told.kernel == pytest.approx(timing.kernel, abs=4e-9)
     assert told.h2d >= timing.h2d - 4e-9
     assert told.d2h >= timing.d2h - 4e-9
+    measured, seconds = replace(chain, target=chain.target.on_hardware())(arrays)
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(measured, outputs, strict=True))
+    assert seconds.kernel == pytest.approx(timing.kernel, abs=4e-9)
