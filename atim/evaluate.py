@@ -62,6 +62,8 @@ COMBINERS: dict[str, np.ufunc] = {
     "Mul": np.multiply,
     "Max": np.maximum,
     "Min": np.minimum,
+    "And": np.logical_and,
+    "Or": np.logical_or,
 }
 
 

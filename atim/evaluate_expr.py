@@ -71,19 +71,31 @@ BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "RShift": np.right_shift,
 }
 
+
+def _round(a: Array) -> Array:
+    """To the nearest integer, halves away from zero, as C and TVM do."""
+    whole = np.trunc(a)
+    return np.asarray(whole + np.copysign(np.abs(a - whole) >= 0.5, a))
+
+
+# names of TVM that are also NumPy's
+_SAME = (
+    *("exp", "exp2", "log", "log2", "log10", "sqrt", "tanh", "sin", "cos", "tan", "sinh", "cosh"),
+    *("floor", "ceil", "trunc", "fmod", "fabs", "isnan", "isinf", "isfinite"),
+)
 CALLS: dict[str, Callable[..., Array]] = {
-    "tirx.exp": np.exp,
-    "tirx.log": np.log,
-    "tirx.sqrt": np.sqrt,
-    "tirx.rsqrt": lambda a: 1 / np.sqrt(a),
-    "tirx.tanh": np.tanh,
-    "tirx.sigmoid": _special("expit"),
-    "tirx.erf": _special("erf"),
-    "tirx.pow": np.power,
-    "tirx.fabs": np.abs,
-    "tirx.floor": np.floor,
-    "tirx.ceil": np.ceil,
-    "tirx.round": np.rint,
+    **{name: getattr(np, name) for name in _SAME},
+    "abs": np.abs,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "rsqrt": lambda a: 1 / np.sqrt(a),
+    "sigmoid": _special("expit"),
+    "erf": _special("erf"),
+    "pow": np.power,
+    "round": _round,
+    "nearbyint": np.rint,
 }
 
 
@@ -141,7 +153,7 @@ class Scope:
     def _call(self, e: Any) -> Array:
         if e.op.name == "prim.if_then_else":
             return self._choose(*e.args)
-        function = CALLS.get(e.op.name)
+        function = CALLS.get(e.op.name.rpartition(".")[2])
         if function is None:
             raise UnsupportedError(f"evaluate: no rule for a call of {e.op.name}")
         return function(*map(self.value, e.args)).astype(np.dtype(str(e.ty)))

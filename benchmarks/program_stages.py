@@ -173,7 +173,7 @@ def batched_matmul_transposed(dtype: str, sizes: tuple[int, ...]) -> Made:
 STAGED: dict[str, Row] = {
     "softmax": Row(2, FLOATS, softmax, ROUNDED),
     "log softmax": Row(2, FLOATS, log_softmax, ROUNDED),
-    "layer norm": Row(2, FLOATS, layer_norm, 1e-3),
+    "layer norm": Row(2, ("float32",), layer_norm, 1e-3),
     "RMS norm": Row(2, FLOATS, rms_norm, ROUNDED),
     "GELU": Row(2, ("float32",), gelu, ROUNDED),
     "dense tanh": Row(3, FLOATS, dense_tanh, ROUNDED),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tvm import te, tirx
+from tvm import te, tirx, topi
 
 from atim import evaluate as ev
 from atim.errors import UnsupportedError
+from atim.functions import HOST
 
 
 def matvec(m: int, k: int, dtype: str, out: str | None = None) -> tirx.PrimFunc:
@@ -178,3 +179,32 @@ def test_errors_say_what_was_asked():
         ev.evaluate(func, arrays, output="z")
     with pytest.raises(UnsupportedError, match="no array given for x"):
         ev.evaluate(func, {"A": arrays["A"]})
+
+
+def test_every_function_of_host_code_has_a_rule() -> None:
+    unary = [name for name in HOST if name not in ("pow", "atan2", "fmod")]
+    a = te.placeholder((5,), "float64", "A")
+    values = np.array([0.1, 0.5, 0.9, 0.25, 0.75])
+    for name in unary:
+        function = getattr(tirx, name)
+        y = te.compute((5,), lambda i: function(a[i]), "y")  # noqa: B023 (called at once)
+        found = ev.evaluate(te.create_prim_func([a, y]), {"A": values})
+        assert np.isfinite(found).all(), name
+
+
+def test_halves_are_rounded_away_from_zero() -> None:
+    a = te.placeholder((6,), "float32", "A")
+    y = te.compute((6,), lambda i: te.round(a[i]), "y")
+    values = np.array([0.5, 1.5, -0.5, -2.5, 0.49999997, 2.4], "float32")
+    found = ev.evaluate(te.create_prim_func([a, y]), {"A": values})
+    np.testing.assert_array_equal(found, np.array([1, 2, -1, -3, 0, 2], "float32"))
+
+
+def test_any_and_all() -> None:
+    a = te.placeholder((3, 2), "bool", "A")
+    values = np.array([[True, False], [True, True], [False, False]])
+    for name in ("any", "all"):
+        func = te.create_prim_func([a, getattr(topi, name)(a, axis=1)])
+        np.testing.assert_array_equal(
+            ev.evaluate(func, {"A": values}), getattr(np, name)(values, 1)
+        )

@@ -181,6 +181,8 @@ def _splittable(block: Node) -> bool:
     if block.init is None or not isinstance(block.body, tirx.BufferStore):
         return False
     value, start, dtype = block.body.value, block.init.value, str(block.body.buffer.dtype)
+    if dtype == "bool":  # TVM has no least or greatest of them
+        return False
     identities = {
         tirx.Add: tirx.const(0, dtype),
         tirx.Mul: tirx.const(1, dtype),

@@ -102,3 +102,11 @@ def test_equal_to_numpy(make: Callable[[], Made], rng: np.random.Generator) -> N
     ]
     output, _ = build_stages(args, TARGET)(*inputs)
     np.testing.assert_array_equal(output, reference(*inputs))
+
+
+@pytest.mark.parametrize("name", ["any", "all"])
+def test_any_and_all(name: str, rng: np.random.Generator) -> None:
+    a = tensor(M, 3, dtype="bool")
+    values = rng.random((M, 3)) < 0.5
+    output, _ = build_stages([a, getattr(topi, name)(a, axis=1)], TARGET)(values)
+    np.testing.assert_array_equal(output, getattr(np, name)(values, 1))

@@ -91,3 +91,12 @@ def test_other_blocks_of_two_results_are_refused() -> None:
     s, p = te.compute((13,), lambda i: both((a[i, k], a[i, k]), axis=k), name="t")
     with pytest.raises(UnsupportedError, match="block t: 2 results"):
         cut([a, s, p])
+
+
+def test_squares_are_products() -> None:
+    a = matrix("float32")
+    y = te.compute((13, 45), lambda i, j: te.power(a[i, j], 2.0), "y")
+    assert cut([a, y])[0][3] is None
+    y = te.compute((13, 45), lambda i, j: te.power(a[i, j], 2.5), "y")
+    with pytest.raises(UnsupportedError, match="block y: pow is done on the host"):
+        cut([a, y])
