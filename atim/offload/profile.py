@@ -21,6 +21,7 @@ import tvm
 from tvm import te
 
 from atim.errors import RecordError, UsageError
+from atim.offload.counters import Counters
 from atim.offload.host import host_target, schedule, subscripts, threads
 from atim.offload.nests import Graph, Nest
 
@@ -52,6 +53,8 @@ class HostFile:
 
     operations_s: by dtype; "" is any other. ratios: nest key -> (fraction of the bound reached,
     "loops" or "blas"). nest_s: cost of a call. large_*: the read peak of large nests, 0 if none.
+    counters: hardware counters of one call of the faster code, by nest key; for information, and
+    empty where the kernel refuses them (`no_counters` says why).
     """
 
     name: str
@@ -64,6 +67,8 @@ class HostFile:
     large_bytes: float = 0.0
     large_read_bytes_s: float = 0.0
     ratios: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+    counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    no_counters: str = ""
 
     def __post_init__(self) -> None:
         for name in ("read_bytes_s", "write_bytes_s"):
@@ -138,14 +143,18 @@ def measure_host(graph: Graph, *, known: HostFile | None = None, rounds: int = R
     """
     probe = _Probe()
     host = known or _peaks(probe, rounds)
-    ratios = dict(host.ratios)
+    ratios, counted = dict(host.ratios), dict(host.counters)
+    counters = Counters.open()
     for nest in {n.key: n for n in graph.nests}.values():
         if nest.key in ratios or nest.features.kind in ("dynamic", "opaque"):
             continue
-        seconds, variant = _nest_seconds(nest, probe, rounds)
+        seconds, variant, call = _nest_seconds(nest, probe, rounds)
+        if not counters.why_not:
+            counted[nest.key] = counters.of(call)
         bound = host.estimate("", nest.features).bound
         ratios[nest.key] = (bound / max(seconds - host.nest_s, seconds / 4), variant)
-    host = replace(host, ratios=ratios)
+    counters.close()
+    host = replace(host, ratios=ratios, counters=counted, no_counters=counters.why_not)
     return _raised(host, graph)
 
 
@@ -222,8 +231,11 @@ def _blas(func: Any, text: str) -> Callable[[], object]:
     return lambda: np.einsum(text, a, b, out=out, optimize=True)
 
 
-def _nest_seconds(nest: Nest, probe: _Probe, rounds: int) -> tuple[float, str]:
-    """Seconds of the faster code, corrected for the machine's speed at the moment; its name."""
+def _nest_seconds(
+    nest: Nest, probe: _Probe, rounds: int
+) -> tuple[float, str, Callable[[], object]]:
+    """Seconds of the faster code, corrected for the machine's speed at the moment; its name, and a
+    call of it."""
     codes: dict[str, Callable[[], object]] = {LOOPS: _compiled(nest.func)}
     text = subscripts(nest.func)
     if text is not None:
@@ -239,7 +251,7 @@ def _nest_seconds(nest: Nest, probe: _Probe, rounds: int) -> tuple[float, str]:
             seen.append(_timed(lambda: [call() for _ in range(repeats)]) / repeats / slow)  # noqa: B023
         found[name] = median(seen)
     best = min(found, key=lambda name: found[name])
-    return found[best], best
+    return found[best], best, codes[best]
 
 
 def this_machine() -> tuple[int, str]:

@@ -28,6 +28,8 @@ def text(
         f"{len(problem.graph.nests)} nests, {len(problem.launches)} possible launches;"
         f" host {host.name}, {problem.target.name} with {problem.target.dpus} DPUs",
     ]
+    if host.no_counters:
+        lines.append(f"host without hardware counters: {host.no_counters}")
     for fallback in fallbacks:
         lines.append(f"runs through PyTorch on the host: {fallback}")
     width = max((len(n.name) for n in problem.graph.nests), default=0)

@@ -94,6 +94,7 @@ def test_this_machine_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     ratio, code = host.ratios[nest.key]
     assert ratio > 0
     assert code in ("loops", "blas")
+    assert bool(host.no_counters) != (nest.key in host.counters)
     assert host.read_bytes_s > 1e7
     assert (host.threads, host.description) == profile.this_machine()
     assert profile.measure_host(Graph((nest,), {}, (), ()), known=host, rounds=1) == host
