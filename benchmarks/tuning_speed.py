@@ -12,6 +12,7 @@ import os
 import tempfile
 import time
 from collections.abc import Generator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -62,9 +63,9 @@ class _Watched(Pool):
     busy_s = 0.0
 
     def run(
-        self, tasks: Sequence[Task], *, time_limit_s: float | None = None
+        self, tasks: Sequence[Task], **options: Any
     ) -> Generator[tuple[int, Reply], None, None]:
-        for index, reply in super().run(tasks, time_limit_s=time_limit_s):
+        for index, reply in super().run(tasks, **options):
             _Watched.busy_s += reply.wall_s
             if tasks[index].whole:
                 _Watched.busy_s += (WORKERS - 1) * reply.value.parts["run"]

@@ -21,12 +21,12 @@ from atim.errors import AtimError
 from atim.tuner.builder import Job
 from atim.tuner.database import Database, Record, RunKey
 from atim.tuner.display import Display
-from atim.tuner.pool import Pool
+from atim.tuner.pool import Pool, Reply
 from atim.tuner.proposals import Candidate
 from atim.tuner.remote import Fleet
-from atim.tuner.replies import measurement, recorded, reused
+from atim.tuner.replies import lasting, measurement, recorded, reused
 from atim.tuner.search import Observation, Proposed, Proposer, early_end, propose_early
-from atim.tuner.trial import REPEATABLE, Measurement, Task
+from atim.tuner.trial import Measurement, Task
 
 __all__ = ["Baseline", "Entry", "Limits", "Loop", "Result", "start_pool", "tune_records"]
 
@@ -278,7 +278,14 @@ class Loop:
         asked.extend(baselines)
         tasks += [replace(baseline.task, problem=self._problem) for baseline in baselines]
         by_hand: dict[str, Measurement] = {}
-        with closing(self._pool.run(tasks)) as replies, _Ahead(self) as ahead:
+
+        def heard(index: int, reply: Reply) -> None:
+            measured = measurement(reply)
+            if lasting(measured) and isinstance(asked[index], Record):
+                digests.add(measured.digest)
+
+        replying = self._pool.run(tasks, heard=heard)
+        with closing(replying) as replies, _Ahead(self) as ahead:
             for done, (index, reply) in enumerate(replies, 1):
                 measured = measurement(reply)
                 if measured.reason == "disk":
@@ -288,7 +295,6 @@ class Loop:
                     by_hand[what.name] = measured
                 else:
                     self._take(what, measured, reply.wall_s)
-                    digests.update({measured.digest} & self._twins.keys())
                 if on:
                     add(ahead.round(wait=done == len(tasks)))
         self._note_baseline({b.name: by_hand[b.name] for b in baselines})
@@ -305,8 +311,7 @@ class Loop:
             self._give_up_if_hopeless()
 
     def _add_twin(self, record: Record) -> None:
-        """Remember a result that the same C text would have again."""
-        if record.digest and (record.status == "ok" or record.reason in REPEATABLE):
+        if lasting(record):
             twins = self._twins.setdefault(record.digest, [])
             if record.number not in twins:
                 bisect.insort(twins, record.number)

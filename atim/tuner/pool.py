@@ -93,11 +93,17 @@ class Pool:
         return [p.pid for p in self._slots if p is not None and not p.dead]
 
     def run(
-        self, tasks: Sequence[Any], *, time_limit_s: float | None = None
+        self,
+        tasks: Sequence[Any],
+        *,
+        time_limit_s: float | None = None,
+        heard: Callable[[int, Reply], None] = lambda index, reply: None,
     ) -> Generator[tuple[int, Reply], None, None]:
         """Yield (index, reply) for every task, as they end. AtimError when builders can't start.
 
-        Tasks that are appended to `tasks` in the meantime are done as well.
+        Tasks that are appended to `tasks` in the meantime are done as well. heard: gets each
+        (index, reply) before its builder gets another task, which may depend on it; it should take
+        no time.
         """
         limit = time_limit_s or self._time_limit_s
         waiting: deque[int] = deque()
@@ -110,12 +116,17 @@ class Pool:
                 waiting.extend(range(len(tries), len(tasks)))
                 tries += [_Tries() for _ in tasks[len(tries) :]]
                 self._hand_out(tasks, waiting, limit)
+                replies = []
                 for index, reply in self._collect():
                     if tries[index].again(reply):
                         waiting.appendleft(index)
                         continue
-                    ended += 1
-                    yield index, _blamed(reply)
+                    heard(index, reply)
+                    replies.append((index, _blamed(reply)))
+                # What becomes of the replies takes time, for which builders need not wait.
+                self._hand_out(tasks, waiting, limit)
+                ended += len(replies)
+                yield from replies
         finally:
             # Left early: what is still being worked on would answer into the next run.
             for busy in self._slots:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from atim.tuner.database import Record
 from atim.tuner.pool import Reply
-from atim.tuner.trial import Measurement
+from atim.tuner.trial import REPEATABLE, Measurement
 
-__all__ = ["measurement", "recorded", "reused"]
+__all__ = ["lasting", "measurement", "recorded", "reused"]
 
 
 def measurement(reply: Reply) -> Measurement:
@@ -16,6 +16,11 @@ def measurement(reply: Reply) -> Measurement:
     if isinstance(reply.value, Measurement):
         return reply.value
     return Measurement("failed", reply.kind, str(reply.value))
+
+
+def lasting(result: Measurement | Record) -> bool:
+    """True when the same C text would have this result again."""
+    return bool(result.digest) and (result.status == "ok" or result.reason in REPEATABLE)
 
 
 def recorded(record: Record, measured: Measurement, wall_s: float) -> Record:

@@ -85,7 +85,9 @@ def test_every_task_is_answered_by_index(pool):
 def test_tasks_may_be_added_while_others_are_done(pool):
     tasks = [("add", 0)]
     found = {}
-    for index, reply in pool.run(tasks):
+    heard = []
+    for index, reply in pool.run(tasks, heard=lambda index, _: heard.append(index)):
+        assert index in heard
         found[index] = reply.value
         if len(tasks) < 6:
             tasks += [("add", reply.value), ("add", 100)]
