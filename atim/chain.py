@@ -87,7 +87,12 @@ def _compile(
     texts: Sequence[str], tasklets: int, stack_bytes: int, target: Target
 ) -> upmem_sim.Program:
     try:
-        program = upmem_sim.compile_c(list(texts), nr_tasklets=tasklets, stack_bytes=stack_bytes)
+        program = upmem_sim.compile_c(
+            list(texts),
+            nr_tasklets=tasklets,
+            stack_bytes=stack_bytes,
+            hypothetical=target.units,
+        )
         upmem_sim.Dpu(program, target.chip)
     except upmem_sim.LinkError as error:
         raise ScheduleError(f"stages as one program: {error}") from error

@@ -97,6 +97,8 @@ def _one(best: Best) -> str:
     sources, target, timing = best.sources(), best.sketch.target, best.timing
     counters = best.record.counters
     lines = [f"{best.title}: {timing.total * 1e3:.3f} ms on {sources.plan.dpus} DPUs", ""]
+    if target.chip.hypothetical:
+        lines.insert(1, f"HYPOTHETICAL: no UPMEM chip has {target.chip.hypothetical}")
     shares = {phase: getattr(timing, phase) / timing.total for phase in PHASE_NAMES}
     lines += _transfers(sources, target, timing, shares, best.sketch.resident)
     lines += _kernel(counters, sources, target, timing, shares)

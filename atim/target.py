@@ -74,7 +74,12 @@ MULTIPLY_WORDS = 5
 # float32: the sum stays unpacked, the routine is written out
 MULTIPLY_FLOAT = 6
 
-TARGETS = {"upmem-v1a": "v1A", "upmem-v1b": "v1B"}
+TARGETS = {
+    "upmem-v1a": "v1A",
+    "upmem-v1b": "v1B",
+    "hypothetical-units": "what-if units",
+    "hypothetical-units-1ghz": "what-if units, 1 GHz",
+}
 """Preset name -> chip of `upmem_sim.params.DPU_PRESETS`."""
 
 
@@ -82,7 +87,9 @@ TARGETS = {"upmem-v1a": "v1A", "upmem-v1b": "v1B"}
 class Target:
     """A set of DPUs.
 
-    name         preset: upmem-v1a (350 MHz, 24 tasklets) or upmem-v1b (400 MHz, 16 tasklets)
+    name         preset: upmem-v1a (350 MHz, 24 tasklets) or upmem-v1b (400 MHz, 16 tasklets);
+                 hypothetical-units and hypothetical-units-1ghz are a v1A with a 32-bit multiplier
+                 and a float unit, which nobody made: kernels are compiled for them and simulated
     dpus         DPUs that may be used, 1 to 2560 (20 DIMMs)
     tasklets     tasklets that may be used, 1 to the chip's; 0 means the chip's
     stack_bytes  WRAM stack of each tasklet, a multiple of 8
@@ -101,6 +108,8 @@ class Target:
     def __post_init__(self) -> None:
         if self.name not in TARGETS:
             raise UsageError(f"target: {self.name!r} unknown, known: {', '.join(TARGETS)}")
+        if self.hardware and self.chip.hypothetical:
+            raise UsageError(f"target {self.name}: hypothetical, no DIMMs to run on")
         if self.tasklets == 0:
             object.__setattr__(self, "tasklets", self.chip.tasklets)
         _check("DPUs", self.dpus, 1, SystemParams().dpus)
@@ -121,6 +130,17 @@ class Target:
     def chip(self) -> DpuParams:
         """Timing and sizes of one DPU."""
         return DPU_PRESETS[TARGETS[self.name]]
+
+    @property
+    def label(self) -> str:
+        """The name, and what no UPMEM chip has: for every output that carries times."""
+        what = self.chip.hypothetical
+        return f"{self.name} (HYPOTHETICAL: no UPMEM chip has {what})" if what else self.name
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Hypothetical instructions that kernels are compiled to."""
+        return ("mul32", "float") if self.chip.multiply32_slots else ()
 
     @property
     def wram_bytes(self) -> int:

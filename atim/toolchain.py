@@ -62,7 +62,10 @@ def build(sources: Sources, target: Target, *, host: bool = True) -> Artifact:
         compile_host(sources.host_c)
     try:
         program = upmem_sim.compile_c(
-            sources.kernel_c, nr_tasklets=sources.nr_tasklets, stack_bytes=sources.stack_bytes
+            sources.kernel_c,
+            nr_tasklets=sources.nr_tasklets,
+            stack_bytes=sources.stack_bytes,
+            hypothetical=target.units,
         )
     except upmem_sim.LinkError as error:
         raise ScheduleError(str(error)) from error

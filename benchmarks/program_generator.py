@@ -31,13 +31,15 @@ Atom = list[Insn]
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """insns: targets are instruction indices. wram from 0; mram from `mram_start`."""
+    """insns: targets are instruction indices. wram from 0; mram from `mram_start`; stack: where
+    that of every tasklet is, (address, bytes), if the program says so."""
 
     insns: list[Insn]
     wram: bytes
     mram: bytes
     mram_start: int
     tasklets: int
+    stack: tuple[int, int] | None = None
 
 
 def _edge(rng: Random, bits: int, signed: bool = True) -> int:
@@ -61,6 +63,7 @@ def _no_symbols(symbol: Sym) -> int:
 # ------------------------------------------------------------------------------ single results
 
 _SIMPLE = {"unary": "a", "shadd": "gau", "step": "apu", "movd": "p"}
+_SIMPLE |= {"unit": "ag", "unit_unary": "a"}
 _RESULTS = [row for row in OPERATIONS.values() if row.fmt in ("alu", "shift", *_SIMPLE)]
 
 
@@ -274,9 +277,27 @@ def _prologue(rng: Random, tasklets: int) -> Atom:
     boot = [
         Insn("jgeu", ["id", tasklets - 1], None, Sym(".", 2)),
         Insn("boot", ["id", 1], *rng.choice(((None, None), ("true", Sym(".", 1))))),
-        Insn("lsl", ["r22", "id", 7]),
+        Insn("lsl", ["r20", "id", 7]),
     ]
-    return boot + [Insn("ld", [f"d{i}", "r22", SEEDS + 4 * i]) for i in range(0, 24, 2)]
+    boot.insert(0, Insn("ld", ["d22", "id8", 0]))  # as start-up code takes its stack
+    pairs = [*(i for i in range(0, 24, 2) if i != 20), 20]
+    return boot + [Insn("ld", [f"d{i}", "r20", SEEDS + 4 * i]) for i in pairs]
+
+
+def _frame(rng: Random) -> Atom:
+    """Writes the stack pointer as compilers do."""
+    kind = rng.random()
+    if kind < 0.03:
+        return [Insn("add", ["r22", rng.choice(("r14", "r16")), rng.randrange(64)])]
+    if kind < 0.2:
+        step = rng.choice((8, -16, 16))
+        return [Insn("sub", ["r7", "r22", step]), Insn("move", ["r22", "r7"])]
+    amount: Arg = "r5" if kind > 0.97 else rng.choice((-16, 8, 16))
+    return [Insn(rng.choice(("add", "add", "sub")), ["r22", "r22", amount])]
+
+
+def _touches_stack(atom: Atom) -> bool:
+    return any(arg in ("r22", "r23", "d22") for insn in atom for arg in insn.args)
 
 
 def _epilogue(tasklets: int) -> Atom:
@@ -312,7 +333,15 @@ def generate(seed: int) -> Generated:
         choices = [*choices, _overlay]
     if rng.random() < 0.05:
         choices = [*choices, _broken]
-    atoms = [rng.choice(choices)(rng) for _ in range(rng.randrange(5, 60))]
+    makers = [rng.choice(choices) for _ in range(rng.randrange(5, 60))]
+    atoms = [maker(rng) for maker in makers]
+    stack = None
+    if rng.random() < 0.1:
+        stack = (rng.choice((0, 0xE000)), rng.choice((64, 1 << 12)))
+        for i, maker in enumerate(makers):
+            while _touches_stack(atoms[i]):
+                atoms[i] = maker(rng)
+        atoms = [part for atom in atoms for part in (atom, _frame(rng))]
     insns = [*_prologue(rng, tasklets), *_place(atoms, rng, 0), *_epilogue(tasklets)]
     _resolve(insns)
     wram = bytearray(rng.randbytes(1 << 16))
@@ -320,4 +349,4 @@ def generate(seed: int) -> Generated:
         value = rng.choice((_edge(rng, 32), _edge(rng, 32), rng.randrange(-9, 9), _edge(rng, 16)))
         wram[SEEDS + i : SEEDS + i + 4] = (value & 0xFFFFFFFF).to_bytes(4, "little")
     wram[DONE : DONE + 24] = bytes(24)
-    return Generated(insns, bytes(wram), _overlay_image(rng), OVERLAY_MRAM, tasklets)
+    return Generated(insns, bytes(wram), _overlay_image(rng), OVERLAY_MRAM, tasklets, stack)

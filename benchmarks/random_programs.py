@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,19 @@ from upmem_sim.errors import SimFault
 from upmem_sim.interpreter import Fault, Interpreter
 from upmem_sim.isa import ROW, Sym
 from upmem_sim.params import DpuParams
-from upmem_sim.program import Program
+from upmem_sim.program import Program, Symbol
 from upmem_sim.rows import to_row
 
 FULL, QUICK = 10_000, 500
 MAX_CYCLES = 2_000_000
-PARAMS = DpuParams(mram_bytes=MRAM_BYTES)
+PARAMS = DpuParams(
+    mram_bytes=MRAM_BYTES,
+    multiply32_slots=1,
+    float_add_slots=1,
+    float_mul_slots=1,
+    float_div_slots=1,
+)
+SLOW_UNITS = replace(PARAMS, multiply32_slots=4, float_div_slots=9)  # for every eighth program
 
 
 def _no_symbols(symbol: Sym) -> int:
@@ -41,15 +49,24 @@ def assembled(made: Generated) -> Program:
         rows=np.array(rows, ROW),
         wram=made.wram,
         mram=made.mram,
-        symbols={},
+        symbols=_stacks(made),
         nr_tasklets=made.tasklets,
         mram_start=made.mram_start,
     )
 
 
-def engine_state(program: Program, plain: bool) -> dict[str, Any]:
+def _stacks(made: Generated) -> dict[str, Symbol]:
+    if made.stack is None:
+        return {}
+    base, size = made.stack
+    places = {f"__sys_stack_thread_{t}": base for t in range(made.tasklets)}
+    places |= {f"STACK_SIZE_TASKLET_{t}": size for t in range(made.tasklets)}
+    return {name: Symbol(name, value, 0, "*ABS*") for name, value in places.items()}
+
+
+def engine_state(program: Program, plain: bool, params: DpuParams = PARAMS) -> dict[str, Any]:
     """Everything that a program can change, after a run on the engine; or where it faulted."""
-    dpu = Dpu(program, PARAMS)
+    dpu = Dpu(program, params)
     try:
         run = dpu.run(MAX_CYCLES, plain=plain)
     except SimFault as fault:
@@ -64,9 +81,9 @@ def engine_state(program: Program, plain: bool) -> dict[str, Any]:
     return state
 
 
-def interpreter_state(program: Program) -> dict[str, Any]:
+def interpreter_state(program: Program, params: DpuParams = PARAMS) -> dict[str, Any]:
     """The same of the interpreter, which decodes the words itself."""
-    machine = Interpreter.of(program, PARAMS)
+    machine = Interpreter.of(program, params)
     try:
         cycles = machine.run(MAX_CYCLES)
     except Fault as fault:
@@ -84,10 +101,11 @@ def interpreter_state(program: Program) -> dict[str, Any]:
 def differences(seed: int) -> list[str]:
     """What differs for the program of a seed; empty if nothing does."""
     program = assembled(generate(seed))
-    want = interpreter_state(program)
+    params = PARAMS if seed % 8 else SLOW_UNITS
+    want = interpreter_state(program, params)
     out = []
     for loop in ("fast", "plain"):
-        got = engine_state(program, loop == "plain")
+        got = engine_state(program, loop == "plain", params)
         out += [
             f"{loop} loop: {key}: engine {_show(got.get(key))}, interpreter {_show(value)}"
             for key, value in want.items()

@@ -37,10 +37,25 @@ def test_target_is_frozen_and_hashable() -> None:
         ({"tasklets": 25}, "tasklets: 25 requested, limit 24"),
         ({"name": "upmem-v1b", "tasklets": 17}, "tasklets: 17 requested, limit 16"),
         ({"stack_bytes": 1001}, "stack bytes: 1001 requested, multiple of 8 needed"),
-        ({"name": "upmem"}, "target: 'upmem' unknown, known: upmem-v1a, upmem-v1b"),
+        (
+            {"name": "upmem"},
+            "target: 'upmem' unknown, known: upmem-v1a, upmem-v1b,"
+            " hypothetical-units, hypothetical-units-1ghz",
+        ),
     ],
 )
 def test_bad_use(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError) as caught:
         Target(**arguments)  # type: ignore[arg-type]
     assert str(caught.value) == message
+
+
+def test_hypothetical_targets_say_so() -> None:
+    assert Target().label == "upmem-v1a"
+    assert Target().units == ()
+    made = Target("hypothetical-units-1ghz")
+    assert "(HYPOTHETICAL: no UPMEM chip has multiply32 1, float_add 1," in made.label
+    assert "clock 1000 MHz" in made.label
+    assert made.units == ("mul32", "float")
+    with pytest.raises(UsageError, match="hypothetical, no DIMMs to run on"):
+        made.on_hardware()

@@ -48,7 +48,7 @@ _ENDIAN = re.compile(r"!\s*(big|little)\b\s*,?")
 _OPERANDS = {
     "alu": 3, "shift": 3, "unary": 2, "shadd": 4, "step": 4, "movd": 2, "load": 3, "store": 3,
     "store_id": 3, "dma": 3, "acquire": 2, "thread": 2, "stop": 0, "time": 1, "time_cfg": 2,
-    "fault": 1, "tell": 2, "nop": 0,
+    "fault": 1, "tell": 2, "nop": 0, "unit": 3, "unit_unary": 2,
 }  # fmt: skip
 
 

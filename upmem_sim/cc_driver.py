@@ -29,17 +29,19 @@ _MAGIC = "upmem_sim object 1\n"
 
 def _options(options: cc_options.Options) -> clang.Options:
     macros = {"NR_TASKLETS": options.nr_tasklets, **options.defines}
-    return clang.Options.of(options.level, macros, options.include_dirs, options.werror, True)
+    return clang.Options.of(
+        options.level, macros, options.include_dirs, options.werror, True, options.hypothetical
+    )
 
 
 def _is_assembly(name: str | Path) -> bool:
     return str(name).endswith((".s", ".S"))
 
 
-def _unit(name: str, text: str, level: str, werror: bool = False) -> Unit:
+def _unit(name: str, text: str, level: str, units: Sequence[str], werror: bool = False) -> Unit:
     if _is_assembly(name):
         return assemble(text, name)
-    return compile_unit(text, clang.Options.of(level, {}, (), werror, True))
+    return compile_unit(text, clang.Options.of(level, {}, (), werror, True, units))
 
 
 def _preprocessed(source: Path, options: clang.Options) -> str:
@@ -49,8 +51,10 @@ def _preprocessed(source: Path, options: clang.Options) -> str:
 def _object(source: Path, options: clang.Options) -> str:
     """Keeps the text; compiles it for its errors, and so that the link finds it in the cache."""
     text = _preprocessed(source, options)
-    _unit(str(source), text, options.opt, options.werror)
-    return _MAGIC + json.dumps({"name": str(source), "level": options.opt, "text": text})
+    units = options.hypothetical
+    _unit(str(source), text, options.opt, units, options.werror)
+    content = {"name": str(source), "level": options.opt, "units": units, "text": text}
+    return _MAGIC + json.dumps(content)
 
 
 def _read_object(path: Path) -> Unit:
@@ -58,9 +62,10 @@ def _read_object(path: Path) -> Unit:
     try:
         content = json.loads(text.removeprefix(_MAGIC)) if text.startswith(_MAGIC) else {}
         name, level, body = content["name"], content["level"], content["text"]
+        units = content["units"]
     except (ValueError, KeyError, TypeError):
         raise CompileError(f"{path}: not an object of this compiler") from None
-    return _unit(name, body, level)
+    return _unit(name, body, level, units)
 
 
 def _assembly(source: Path, options: clang.Options) -> str:

@@ -22,6 +22,7 @@ _IGNORED = re.compile(
     r"|-flto(=\w+)?|-fno-\S+|-pipe|-pedantic|-W(?!l,|a,|p,|error)\S*|-w|--target=dpu-upmem-dpurte"
 )
 _DEFSYM = re.compile(r"-Wl,--defsym[=,](\w+)=(\w+)")
+_UNITS = "-mhypothetical="
 _REFUSED = {
     "-pg": "profiling builds are not made; upmem-sim counts without them",
 }
@@ -39,6 +40,7 @@ class Options:
     werror: bool = False
     nr_tasklets: int = 1
     stacks: tuple[int, ...] = (1024,)
+    hypothetical: tuple[str, ...] = ()
 
 
 def _number(name: str, text: str) -> int:
@@ -94,7 +96,9 @@ def parse(arguments: Sequence[str]) -> Options:
     """Options of a command line. Errors: CompileError naming the option."""
     pairs = _split(arguments)
     for option, _ in pairs:
-        known = option in ("", *_WITH_VALUE, *_LEVELS, "-Werror") or option.startswith("-mcpu=")
+        known = option in ("", *_WITH_VALUE, *_LEVELS, "-Werror") or option.startswith(
+            ("-mcpu=", _UNITS)
+        )
         if not known and not _DEFSYM.fullmatch(option):
             _check_plain(option)
     values = {kind: [v for option, v in pairs if option == kind] for kind in ("", "-o", "-I")}
@@ -117,4 +121,10 @@ def parse(arguments: Sequence[str]) -> Options:
         werror=("-Werror", "") in pairs,
         nr_tasklets=tasklets,
         stacks=_stacks(defines, tasklets),
+        hypothetical=tuple(
+            unit
+            for option, _ in pairs
+            if option.startswith(_UNITS)
+            for unit in option[len(_UNITS) :].split(",")
+        ),
     )

@@ -20,7 +20,8 @@ USAGE = 2
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT
 
-_RAW = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
+# no -h: click would find it inside an option of the compiler, as in -Wshadow
+_RAW = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -45,6 +46,7 @@ def cc(arguments: tuple[str, ...]) -> None:
     -O0 -O1 -O2 -O3 -Os         optimisation [-O2]
     -Werror                     warnings are errors
     -mcpu=v1A|v1B               chip, for the limit of tasklets
+    -mhypothetical=mul32,float  instructions of units that no DPU has; see run --core
     -g -W... -std=... -f...-sections -flto are accepted without effect.
     """
     from upmem_sim import cc_driver
@@ -58,12 +60,18 @@ def cc(arguments: tuple[str, ...]) -> None:
 @click.option("--threads", type=click.IntRange(min=1), help="Processors to use [default: all]")
 @click.option("--max-cycles", type=click.IntRange(min=1), help="Stop with an error after so many")
 @click.option(
+    "--core",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What-if core: a constant of docs/hardware.md (multiply32_slots=1, clock_mhz=1000)",
+)
+@click.option(
     "--check",
     "checks",
     multiple=True,
-    type=click.Choice(["uninitialised", "races", "stack"]),
-    help="Report as a fault: reads of memory never written, races between tasklets, a stack that"
-    " leaves its place (slower; repeatable)",
+    type=click.Choice(["uninitialised", "races"]),
+    help="Report as a fault: reads of memory never written, races between tasklets (slower;"
+    " repeatable)",
 )
 @commands_look.with_inputs
 def run(
@@ -73,6 +81,7 @@ def run(
     max_cycles: int | None,
     checks: tuple[str, ...],
     inputs: tuple[str, ...],
+    core: tuple[str, ...],
 ) -> None:
     """Run a program from start to end and print what it took.
 
@@ -80,9 +89,10 @@ def run(
     """
     from upmem_sim.elf import read_elf
     from upmem_sim.log import read_log
+    from upmem_sim.params import params_of
     from upmem_sim.system import System
 
-    system = System(read_elf(program), dpus)
+    system = System(read_elf(program), dpus, params_of(core))
     commands_look.write_inputs(system, inputs)
     result = system.run(threads, max_cycles, checks)
     for dpu in system:
@@ -94,6 +104,8 @@ def run(
     click.echo(f"cycles        {result.cycles:,}")
     click.echo(f"instructions  {sum(r.instructions for r in result.dpus):,}")
     click.echo(f"time          {result.seconds * 1e3:.6f} ms")
+    if result.hypothetical:
+        click.echo(f"HYPOTHETICAL  no UPMEM chip has {result.hypothetical}")
 
 
 @cli.command()

@@ -31,17 +31,24 @@ def _with_run_options(command: Callable[..., None]) -> Callable[..., None]:
         click.argument("program", type=click.Path(path_type=Path)),
         with_inputs,
         click.option("--max-cycles", type=click.IntRange(min=1), help="Stop after so many"),
+        click.option(
+            "--core",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="What-if core: a constant of docs/hardware.md",
+        ),
     ]
     for option in reversed(options):
         command = option(command)
     return command
 
 
-def _loaded(program: Path, inputs: tuple[str, ...]) -> Dpu:
+def _loaded(program: Path, inputs: tuple[str, ...], core: tuple[str, ...]) -> Dpu:
     from upmem_sim.dpu import Dpu
     from upmem_sim.elf import read_elf
+    from upmem_sim.params import params_of
 
-    dpu = Dpu(read_elf(program))
+    dpu = Dpu(read_elf(program), params_of(core))
     write_inputs([dpu], inputs)
     return dpu
 
@@ -60,7 +67,13 @@ def write_inputs(dpus: Iterable[Dpu], inputs: tuple[str, ...]) -> None:
 @click.command
 @_with_run_options
 @click.option("--hot", type=click.IntRange(min=0), default=10, show_default=True, help="Hot lines")
-def profile(program: Path, inputs: tuple[str, ...], max_cycles: int | None, hot: int) -> None:
+def profile(
+    program: Path,
+    inputs: tuple[str, ...],
+    max_cycles: int | None,
+    core: tuple[str, ...],
+    hot: int,
+) -> None:
     """Run a program on one DPU and print where its cycles went.
 
     Cycles by cause for each tasklet (they add up to the run), instructions by operation, transfers
@@ -68,14 +81,20 @@ def profile(program: Path, inputs: tuple[str, ...], max_cycles: int | None, hot:
     """
     from upmem_sim.profile import report
 
-    dpu = _loaded(program, inputs)
+    dpu = _loaded(program, inputs, core)
     click.echo(report(dpu.program, dpu.run(max_cycles, profile=True), hot=hot), nl=False)
 
 
 @click.command
 @_with_run_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="JSON file")
-def trace(program: Path, inputs: tuple[str, ...], max_cycles: int | None, output: Path) -> None:
+def trace(
+    program: Path,
+    inputs: tuple[str, ...],
+    max_cycles: int | None,
+    core: tuple[str, ...],
+    output: Path,
+) -> None:
     """Run a program on one DPU and write a timeline of its tasklets.
 
     Open the file at https://ui.perfetto.dev: one track for each tasklet, with times in
@@ -83,8 +102,10 @@ def trace(program: Path, inputs: tuple[str, ...], max_cycles: int | None, output
     """
     from upmem_sim.timeline import write_perfetto
 
-    dpu = _loaded(program, inputs)
+    dpu = _loaded(program, inputs, core)
     result = dpu.run(max_cycles, trace=True)
     assert result.trace is not None
     write_perfetto(output, {0: result.trace}, dpu.program, dpu.params.clock_mhz)
     click.echo(f"{output}: {len(result.trace):,} spans, {result.cycles:,} cycles")
+    if result.hypothetical:
+        click.echo(f"HYPOTHETICAL: no UPMEM chip has {result.hypothetical}")

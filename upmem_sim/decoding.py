@@ -30,6 +30,8 @@ from upmem_sim.encoding import (
     STEPS,
     STORES,
     UNARY,
+    UNIT,
+    UNIT_MAJOR,
     WIDE,
     WIDE_FLAGS,
     WIDE_PAIR,
@@ -41,6 +43,7 @@ from upmem_sim.errors import AsmError
 from upmem_sim.isa import (
     JUMP_CLASSES,
     JUMP_CODES,
+    NO_REG,
     OPERATIONS,
     SET_CODES,
     SINGLE_NAMES,
@@ -328,12 +331,21 @@ def _group_m(w: int) -> Insn:
     return Insn(_pick(DMA, w & 3), [_ra(w), _rb_name(w), w >> 24 & 0xFF])
 
 
+def _group_h(w: int) -> Insn:
+    name = _pick(UNIT, w >> 20 & 31)
+    rc = w >> 39 & 31
+    args: list[Arg] = ["zero" if rc == NO_REG else _general(rc), _ra(w)]
+    return Insn(name, [*args, _rb_name(w)] if _has_rb(w) else args)
+
+
 def _decoder(w: int) -> Callable[[int], Insn]:
     major, escape = w >> 44, w >> 42 & 3 == 3
     if major == 7:
         return _group_m
     if major in (8, 9):
         return _group_l
+    if major == UNIT_MAJOR:
+        return _group_h
     if escape and (major < 6 or major == PAIR_HIGH):
         return _group_e
     if major <= 6:

@@ -38,9 +38,9 @@ DEFAULT_MAX_CYCLES = 10**11
 
 # Bits of what a run records and checks, as WatchBit in core/watch.h.
 _PROFILE, _TRACE = 1, 2
-CHECKS = {"uninitialised": 4, "races": 8, "stack": 16}
+CHECKS = {"uninitialised": 4, "races": 8}
 """Names for `Dpu.run(checks=...)`: reads of memory nothing has written, accesses to WRAM by two
-tasklets that nothing orders, a stack pointer outside its tasklet's stack."""
+tasklets that nothing orders."""
 
 _ALIASES = {"DPU_MRAM_HEAP_POINTER_NAME": "__sys_used_mram_end"}
 
@@ -91,6 +91,7 @@ class RunResult:
     """One run of one DPU.
 
     seconds    cycles over the clock, without the host's launch
+    hypothetical  what of the core no UPMEM chip has; empty for a chip that there is
     tasklets   one entry per hardware thread that the parameters give
     histogram  executions of each instruction, only with `profile=True`
     trace      what each tasklet did when (`SPAN` of timeline.py), only with `trace=True`
@@ -103,6 +104,7 @@ class RunResult:
     dma: DmaCounters
     histogram: NDArray[np.uint64] | None = field(default=None, compare=False)
     trace: NDArray[np.void] | None = field(default=None, compare=False)
+    hypothetical: str = ""
 
 
 _codes: dict[int, Any] = {}
@@ -149,6 +151,9 @@ class Dpu:
         for what, value, limit in limits:
             if value > limit:
                 raise SimError(f"program needs {value} {what}, limit {limit}")
+        for unit in self.program.units:
+            if not getattr(self.params, unit):
+                raise SimError(f"program needs a hypothetical core: {unit} is 0, at least 1 needed")
 
     def _load(self) -> None:
         wram, mram = self.program.wram, self.program.mram
@@ -156,6 +161,9 @@ class Dpu:
         if mram:
             start = self.program.mram_start
             self.mram[start : start + len(mram)] = np.frombuffer(mram, np.uint8)
+        if not self.params.silicon_stack:
+            for t, (low, size) in enumerate(self.program.stacks):
+                self.machine.set_stack(t, low, size)
         if "CLOCKS_PER_SEC" in self.program.symbols:
             self.write("CLOCKS_PER_SEC", np.uint32(self.params.clock_mhz * 1e6))
 
@@ -261,8 +269,6 @@ class Dpu:
         )
         if "uninitialised" in checks:
             self._mark_written()
-        if "stack" in checks:
-            self._mark_stacks()
         self.machine.start()
         _finish([self], run_machines([self.machine], 1, limit, plain), 1, limit, plain)
         return self._result(profile, trace)
@@ -282,16 +288,6 @@ class Dpu:
                 if part.any():
                     valid[start : start + chunk] |= part != 0
 
-    def _mark_stacks(self) -> None:
-        """Tells the core where each tasklet's stack pointer may be."""
-        symbols = self.program.symbols
-        for t in range(self.program.nr_tasklets):
-            base = symbols.get(f"__sys_stack_thread_{t}")
-            size = symbols.get(f"STACK_SIZE_TASKLET_{t}")
-            if base is None or size is None:
-                raise SimError(f"stack check: the program does not say where stack {t} is")
-            self.machine.set_stack(t, base.address, base.address + size.address)
-
     def _result(self, profile: bool = False, trace: bool = False) -> RunResult:
         cycles = int(self.machine.cycle)
         return RunResult(
@@ -305,6 +301,7 @@ class Dpu:
             dma=_dma_counters(self.machine.dma),
             histogram=self.machine.histogram[: len(self.program.rows)].copy() if profile else None,
             trace=np.frombuffer(self.machine.spans, SPAN) if trace else None,
+            hypothetical=self.params.hypothetical,
         )
 
 

@@ -9,6 +9,7 @@ Groups:  E   majors 0-3 with bits 42-43 = 11 (escape "rc >= 24"): add/sub, byte 
          L   majors 8 (9 for pairs): shifts, logic, counts, shift-add, steps, moves, call
          W   imm32 forms: majors 0-6
          M   major 7: memory, DMA, threads, atomic bits, fault
+         H   major 10, which no chip uses: instructions of hypothetical cores
 Bits 32-33 = 11 ("rb >= 24"): the form has no rb. Bit 16 = 1 beside an rb: it is a pair.
 An immediate that fits both W and the short form of E or L goes to W, but `move rc, ra`, which is
 `or rc, ra, 0`, to L; decode takes both.
@@ -57,6 +58,7 @@ from upmem_sim.isa import (
     SET,
     SET_CODES,
     SIGNED,
+    UNIT_OF,
     UNSIGNED,
     USE_IMM,
     Insn,
@@ -101,6 +103,7 @@ LOADS = {"lbu": 0, "lbs": 1, "lhu": 2, "lhs": 3, "lw": 4, "ld": 6}
 STORES = ["sb", "sh", "sw", "sd"]
 DMA = ["ldma", "ldmai", "sdma"]
 M_SINGLE = ["read_run", "clr_run", "resume", "boot", "fault", "stop", "tell"]
+UNIT_MAJOR, UNIT = 10, [name for name in OPS if name in UNIT_OF]  # bits 20-24
 _ID = 28
 
 _REVERSED4 = [int(f"{i:04b}"[::-1], 2) for i in range(16)]
@@ -314,13 +317,19 @@ def _encode_nop(row: Operation, r: RowTuple) -> int:
     return NOP_WORD
 
 
+def _encode_unit(row: Operation, r: RowTuple) -> int:
+    _, _, rd, ra, rb, _, _, _, _ = r
+    source = _NO_RB if rb == USE_IMM else _rb(rb)
+    return UNIT_MAJOR << 44 | rd << 39 | ra << 34 | source | UNIT.index(row.name) << 20
+
+
 _ENCODERS: dict[str, Callable[[Operation, RowTuple], int]] = {
     "alu": _encode_alu, "shift": _encode_shift, "unary": _encode_unary, "shadd": _encode_shifted,
     "step": _encode_shifted, "movd": _encode_movd, "load": _encode_load, "store": _encode_store,
     "store_id": _encode_store, "dma": _encode_dma, "acquire": _encode_acquire,
     "thread": _encode_single, "stop": _encode_single, "fault": _encode_single,
     "tell": _encode_single, "time": _encode_time, "time_cfg": _encode_time, "call": _encode_call,
-    "nop": _encode_nop,
+    "nop": _encode_nop, "unit": _encode_unit, "unit_unary": _encode_unit,
 }  # fmt: skip
 _BY_INDEX = [(OPERATIONS[name], _ENCODERS[OPERATIONS[name].fmt]) for name in OPS]
 

@@ -165,7 +165,7 @@ def _race(p: Place) -> str:
 
 def _stack(p: Place) -> str:
     return (
-        f"stack pointer r22 is {p.address:#x}, limits of this tasklet's stack: "
+        f"stack pointer r22 becomes {p.address:#x}, limits of this tasklet's stack: "
         f"{p.size:#x} to {p.other:#x}"
     )
 

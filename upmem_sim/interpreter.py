@@ -26,7 +26,11 @@ class Interpreter(Machine):
     def of(cls, program: Program, params: DpuParams | None = None) -> Interpreter:
         """Loaded with the words of a program, decoded one by one."""
         mram = b"\0" * program.mram_start + program.mram
-        return cls([decode(int(word)) for word in program.words], program.wram, mram, params)
+        insns = [decode(int(word)) for word in program.words]
+        machine = cls(insns, program.wram, mram, params)
+        for thread, (low, size) in zip(machine.threads, program.stacks, strict=False):
+            thread.stack = range(low, low + size + 1)
+        return machine
 
     def run(self, max_cycles: int | None = None) -> int:
         """Boot tasklet 0 and run until every tasklet has stopped; gives the cycles taken.

@@ -20,7 +20,8 @@ from upmem_sim.interpreter_alu import (
     signed,
 )
 from upmem_sim.interpreter_state import Machine, Thread
-from upmem_sim.isa import Insn
+from upmem_sim.interpreter_units import UNIT
+from upmem_sim.isa import UNIT_OF, Insn
 from upmem_sim.params import FRACTION
 
 IRAM_INSNS = 4096
@@ -61,6 +62,15 @@ def _unary(m: Machine, t: Thread, insn: Insn, base: str) -> int:
     a = m.get(t, insn.args[1])
     x = UNARY[base](a)
     return _result(m, t, insn, Seen(x, a, t.zf, maximum=31 if base == "cls" else 32))
+
+
+def _unit(m: Machine, t: Thread, insn: Insn, base: str) -> int:
+    slots = m.units[UNIT_OF[base]]
+    if not slots:
+        raise m.fault(t, "illegal-instruction", f"{base} without its unit")
+    m.put(t, insn, UNIT[base](*(m.get(t, arg) for arg in insn.args[1:])))
+    m.cycle += slots - 1
+    return t.pc + 1
 
 
 def _shift_add(m: Machine, t: Thread, insn: Insn, base: str) -> int:
@@ -249,6 +259,7 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(BINARY, _binary),
     **dict.fromkeys(SHIFT, _shift),
     **dict.fromkeys(UNARY, _unary),
+    **dict.fromkeys(UNIT, _unit),
     **dict.fromkeys(SHIFT_ADD, _shift_add),
     **dict.fromkeys(("lbs", "lbu", "lhs", "lhu", "lw", "ld"), _load),
     **dict.fromkeys(("sb", "sh", "sw", "sd", "sb_id", "sh_id", "sw_id", "sd_id"), _store),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from upmem_sim.decoding import decode
 from upmem_sim.interpreter_alu import CONDITION, M32, Seen
-from upmem_sim.isa import Insn
+from upmem_sim.isa import UNITS, Insn
 from upmem_sim.params import FRACTION, DpuParams
 
 SPECIAL = {"zero": 0, "one": 1, "lneg": M32, "mneg": 1 << 31}
@@ -83,6 +83,7 @@ class Thread:
     run: bool = False
     ready: int = 0
     issued: int = 0
+    stack: range | None = None  # of its stack pointer, None if that is not known
 
 
 class Machine:
@@ -102,6 +103,7 @@ class Machine:
         self.atomic = [0] * 256
         self.threads = [Thread(i) for i in range(params.tasklets)]
         self.timing = Timing.of(params)
+        self.units = {name: int(getattr(params, name)) for name in UNITS}
         self.cycle = 0
         self.instructions = 0
         self.engine_free = 0
@@ -156,6 +158,8 @@ class Machine:
             high = M32 if insn.op.endswith(".s") and value >> 31 else 0
             self.put_pair(t, dest, high, value)
         elif dest != "zero":
+            if dest == "r22" and t.stack and t.regs[22] in t.stack and value & M32 not in t.stack:
+                raise self.fault(t, "stack-overflow", f"stack pointer {value & M32:#x}")
             t.regs[int(dest[1:])] = value & M32
 
     def finish(self, t: Thread, insn: Insn, seen: Seen, write: bool = True) -> int:

@@ -18,6 +18,7 @@ Row of each format (`ra` 24 = zero, `rd` 24 = no destination, `rb` 255 = use `im
     acquire, thread, tell   ra, imm         fault   imm                   stop   nothing
     time         rd                         time_cfg   rd, rb
     call         rd, ra, rb | imm           pc = (ra + (rb or imm)) mod 4096; target = imm
+    unit         rd, ra, rb                 unit_unary   rd, ra       (hypothetical cores only)
 """
 
 from __future__ import annotations
@@ -147,6 +148,19 @@ CONDITION_SPELLINGS = {"eq": "z", "neq": "nz"}
 
 # ---------------------------------------------------------------------------------- operations
 
+# Instructions that no UPMEM chip has: constant of `DpuParams` that gives a core a unit -> names.
+UNITS: dict[str, tuple[str, ...]] = {
+    "multiply32_slots": ("mul32", "mulhs32", "mulhsu32", "mulhu32"),
+    "float_add_slots": (
+        "fadd", "fsub", "feq", "flt", "fle", "fmin", "fmax", "fsgnj", "fclass", "f2s", "f2u",
+        "s2f", "u2f",
+    ),
+    "float_mul_slots": ("fmul",),
+    "float_div_slots": ("fdiv",),
+}  # fmt: skip
+UNIT_OF = {name: unit for unit, names in UNITS.items() for name in names}
+_ONE_SOURCE = ("fclass", "f2s", "f2u", "s2f", "u2f")
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
@@ -215,6 +229,8 @@ _TABLE: list[Operation] = [
     Operation("fault", "fault", imm=24),
     Operation("tell", "tell", imm=24),
     Operation("nop", "nop"),
+    *(Operation(n, "unit") for names in UNITS.values() for n in names if n not in _ONE_SOURCE),
+    *(Operation(n, "unit_unary") for n in _ONE_SOURCE),
 ]
 OPERATIONS: dict[str, Operation] = {row.name: row for row in _TABLE}
 if set(OPERATIONS) != set(OPS):

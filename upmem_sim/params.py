@@ -9,10 +9,11 @@ HPCA 2024); ATiM (2025). "Fitted" values were fitted by us to run times publishe
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-__all__ = ["DPU_PRESETS", "FRACTION", "DpuParams", "SystemParams"]
+__all__ = ["DPU_PRESETS", "FRACTION", "DpuParams", "SystemParams", "params_of"]
 
 FRACTION = 1 << 10
 """Fixed-point denominator of fractional cycles in the core."""
@@ -43,6 +44,16 @@ def _check_ranges(params: Any) -> None:
 
 
 _SDK = "UPMEM SDK manual"
+_WHAT_IF = "hypothetical"
+_CLOCKS_MHZ = (200.0, 500.0)  # of DIMMs that were sold or announced
+
+
+def _slots(what: str) -> Any:
+    """Issue slots that an instruction of a hypothetical unit takes; 0: there is no such unit."""
+    meaning = f"issue slots of {what}; 0: no such unit"
+    return _constant(0, "slots", meaning, _WHAT_IF, "none", 0, 64)
+
+
 _FIT = "fitted to loops and DMA sweeps measured on a 350 MHz DPU"
 
 
@@ -57,7 +68,7 @@ class DpuParams:
         _SDK,
         "int32 add loop of 6 instructions at 58.5 MOPS (PrIM)",
         1.0,
-        1000.0,
+        5000.0,
     )
     tasklets: int = _constant(
         24, "threads", "hardware threads a program may use", _SDK, "hardware threads", 1, 24
@@ -208,6 +219,30 @@ class DpuParams:
         0,
         1,
     )
+    silicon_stack: bool = _constant(
+        False,
+        "",
+        "a stack pointer that leaves its tasklet's stack goes on instead of a fault",
+        _SDK,
+        "silicon does not look; by default leaving the stack faults",
+        0,
+        1,
+    )
+
+    # What-if cores. No chip has these; a core with any of them is not UPMEM's.
+    multiply32_slots: int = _slots("32-bit products (mul32, mulhs32, mulhsu32, mulhu32)")
+    float_add_slots: int = _slots("float32 sums, comparisons and conversions (fadd, flt, f2s, ...)")
+    float_mul_slots: int = _slots("float32 products (fmul)")
+    float_div_slots: int = _slots("float32 quotients (fdiv)")
+    mram_bandwidth_scale: float = _constant(
+        1.0,
+        "",
+        "times as many bytes a cycle between MRAM and WRAM; latencies stay",
+        _WHAT_IF,
+        "none",
+        0.01,
+        100.0,
+    )
 
     def __post_init__(self) -> None:
         _check_ranges(self)
@@ -216,6 +251,21 @@ class DpuParams:
                 f"refresh_window_cycles: {self.refresh_window_cycles} cycles, limit less than "
                 f"refresh_period_cycles ({self.refresh_period_cycles})"
             )
+
+    @property
+    def hypothetical(self) -> str:
+        """What no UPMEM chip has, for the label of every time; empty for a chip that there is."""
+        units = [
+            f"{name} {value}"
+            for name in ("multiply32", "float_add", "float_mul", "float_div")
+            if (value := getattr(self, f"{name}_slots"))
+        ]
+        if self.mram_bandwidth_scale != 1:
+            units.append(f"mram_bandwidth_scale {self.mram_bandwidth_scale:g}")
+        low, high = _CLOCKS_MHZ
+        if not low <= self.clock_mhz <= high:
+            units.append(f"clock {self.clock_mhz:g} MHz")
+        return ", ".join(units)
 
     @property
     def refresh_stretch(self) -> float:
@@ -231,7 +281,8 @@ class DpuParams:
         names = (
             "tasklets iram_instructions wram_bytes mram_bytes issue_distance_cycles "
             "refresh_period_cycles refresh_window_cycles parity_conflict_cycles "
-            "dma_steal_bytes taken_jump_cycles silicon_dma_alignment"
+            "dma_steal_bytes taken_jump_cycles silicon_dma_alignment "
+            "multiply32_slots float_add_slots float_mul_slots float_div_slots"
         )
         out = {name: int(getattr(self, name)) for name in names.split()}
         for name in (
@@ -241,9 +292,29 @@ class DpuParams:
             "dma_occupancy_cycles",
             "dma_occupancy_cycles_per_byte",
         ):
-            out[name] = round(getattr(self, name) * FRACTION)
+            scale = self.mram_bandwidth_scale if name.endswith("per_byte") else 1.0
+            out[name] = round(getattr(self, name) / scale * FRACTION)
         return out
 
+
+def params_of(settings: Iterable[str]) -> DpuParams:
+    """The default chip with constants changed as `name=value` says. ValueError for others."""
+    known = {f.name: f.default for f in fields(DpuParams)}
+    values: dict[str, Any] = {}
+    for text in settings:
+        name, _, value = text.partition("=")
+        if name not in known:
+            raise ValueError(f"{text}: no constant of a DPU, see docs/hardware.md")
+        try:
+            values[name] = float(value) if isinstance(known[name], float) else int(value)
+        except ValueError:
+            raise ValueError(f"{text}: a number is needed") from None
+    return DpuParams(**values)
+
+
+_UNITS: dict[str, Any] = {
+    f"{unit}_slots": 1 for unit in ("multiply32", "float_add", "float_mul", "float_div")
+}
 
 DPU_PRESETS: dict[str, DpuParams] = {
     "v1A": DpuParams(),
@@ -263,10 +334,15 @@ DPU_PRESETS: dict[str, DpuParams] = {
         refresh_period_cycles=3120,
         refresh_window_cycles=140,
     ),
+    "what-if units": DpuParams(**_UNITS),
+    "what-if units, 1 GHz": DpuParams(
+        clock_mhz=1000.0, refresh_period_cycles=7800, refresh_window_cycles=350, **_UNITS
+    ),
 }
-"""Named chips. v1B timing is assumed equal to v1A in cycles, refresh equal in nanoseconds. Without
-refresh, its mean effect is in the latencies and occupancies: both models move long streams of data
-at the same rate."""
+"""Named chips, and cores that nobody made: a v1A with a 32-bit multiplier and a float unit. v1B
+timing is assumed equal to v1A in cycles, refresh equal in nanoseconds. Without refresh, its mean
+effect is in the latencies and occupancies: both models move long streams of data at the same
+rate."""
 
 
 @dataclass(frozen=True, slots=True)

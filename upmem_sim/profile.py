@@ -136,6 +136,7 @@ def report(program: Program, result: RunResult, *, hot: int = 10) -> str:
     out = [
         f"{result.cycles:,} cycles, {result.instructions:,} instructions, "
         f"{result.seconds * 1e3:.6f} ms, {idle:.1%} of the issue slots empty",
+        *([f"HYPOTHETICAL: no UPMEM chip has {result.hypothetical}"] * bool(result.hypothetical)),
         "",
         *_causes(result),
         "",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from upmem_sim.isa import OP_INDEX, USE_IMM
+from upmem_sim.isa import OP_INDEX, OPS, SPECIAL, UNIT_OF, USE_IMM
 
 IRAM_BASE = 0x8000_0000
 MRAM_BASE = 0x0800_0000
@@ -62,6 +62,35 @@ class Program:
         rows = self.rows
         entered = (rows["op"] == OP_INDEX["add"]) & (rows["rd"] == 22) & (rows["ra"] == 22)
         return [-int(n) for n in rows["imm"][entered & (rows["rb"] == USE_IMM)] if n < 0]
+
+    @property
+    def stacks(self) -> list[tuple[int, int]]:
+        """(lowest address, bytes) of the stack of each tasklet, none if the program does not say or
+        does not keep a stack pointer in r22: take it from the linker's table, and then write it
+        only as compilers do (`keeps_stack` in core/code.cc)."""
+        symbols = self.symbols
+        written = np.flatnonzero(self.rows["rd"] == 22)
+        rows, before = self.rows[written], self.rows[np.maximum(written - 1, 0)]
+        op, ra, immediate = rows["op"], rows["ra"], rows["rb"] == USE_IMM
+        load, add = op == OP_INDEX["ld"], op == OP_INDEX["add"]
+        table = load & (ra == SPECIAL["id8"])
+        moves = (add | (op == OP_INDEX["sub"])) & (ra == 22)
+        frames = add & immediate & (ra >= 14) & (ra < 22)
+        copies = (op == OP_INDEX["or"]) & immediate & (rows["imm"] == 0) & (written > 0)
+        copies &= (before["rd"] == ra) & (before["ra"] == 22) & (ra != 22)
+        kept = load | ((rows["flags"] == 0) & (moves | frames | copies))
+        bases = [symbols.get(f"__sys_stack_thread_{t}") for t in range(self.nr_tasklets)]
+        sizes = [symbols.get(f"STACK_SIZE_TASKLET_{t}") for t in range(self.nr_tasklets)]
+        if not table.any() or not kept.all() or None in bases or None in sizes:
+            return []
+        return [(b.address, s.address) for b, s in zip(bases, sizes, strict=True) if b and s]
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Parameters of `DpuParams` that must give a core the units that its instructions are of;
+        empty for a program that real DPUs can run."""
+        used = {OPS[op] for op in np.unique(self.rows["op"]).tolist() if op < len(OPS)}
+        return tuple(sorted({UNIT_OF[name] for name in used & UNIT_OF.keys()}))
 
     @property
     def host_symbols(self) -> dict[str, Symbol]:

@@ -263,6 +263,7 @@ _PLANNERS: dict[str, Callable[[Operation, Insn, _Plan, bool], None]] = {
     "step": _plan_step, "movd": _plan_movd, "load": _plan_load, "store": _plan_store,
     "store_id": _plan_store_id, "dma": _plan_dma, "acquire": _plan_acquire,
     "thread": _plan_thread, "time": _plan_time, "time_cfg": _plan_time_cfg, "call": _plan_call,
+    "unit": _plan_alu, "unit_unary": _plan_unary,
     "stop": _plan_number, "fault": _plan_number, "tell": _plan_number, "nop": _plan_number,
 }  # fmt: skip
 

@@ -22,11 +22,13 @@ __all__ = ["System", "SystemResult"]
 
 @dataclass(frozen=True, slots=True)
 class SystemResult:
-    """One launch of all DPUs; `cycles` and `seconds` are those of the slowest."""
+    """One launch of all DPUs; `cycles` and `seconds` are those of the slowest, `hypothetical` says
+    what of the cores no UPMEM chip has."""
 
     dpus: tuple[RunResult, ...]
     cycles: int
     seconds: float
+    hypothetical: str = ""
 
 
 class System:
@@ -93,4 +95,4 @@ class System:
         else:
             results = tuple(run_many(self.dpus, threads, max_cycles))
         slowest = max(results, key=lambda r: r.cycles)
-        return SystemResult(results, slowest.cycles, slowest.seconds)
+        return SystemResult(results, slowest.cycles, slowest.seconds, slowest.hypothetical)

@@ -266,7 +266,7 @@ def _price(
         mram_bytes=int(terms["mram_bytes"][0]),
         sketch=sketch.name,
         decisions={name: int(value) for name, value in decisions.items()},
-        how=how,
+        how=f"{how}, HYPOTHETICAL core" if sketch.target.chip.hypothetical else how,
     )
 
 

@@ -26,7 +26,7 @@ def text(
     host = problem.host
     lines = [
         f"{len(problem.graph.nests)} nests, {len(problem.launches)} possible launches;"
-        f" host {host.name}, {problem.target.name} with {problem.target.dpus} DPUs",
+        f" host {host.name}, {problem.target.label} with {problem.target.dpus} DPUs",
     ]
     if host.no_counters:
         lines.append(f"host without hardware counters: {host.no_counters}")

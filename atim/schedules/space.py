@@ -10,7 +10,7 @@ from atim.errors import UnsupportedError, UsageError
 from atim.products import block_forms
 from atim.schedules.program import Operand, Program, analyse
 from atim.schedules.sketch import Decision, Roles, Sketch
-from atim.target import DMA_ALIGN_BYTES, Target
+from atim.target import DMA_ALIGN_BYTES, MULTIPLY_WORDS, Target
 
 __all__ = ["design_space", "sketches_of"]
 
@@ -124,7 +124,7 @@ def _reduce(program: Program, target: Target, resident: tuple[str, ...]) -> Sket
         Decision("unroll", UNROLLS),
         Decision("cyclic", (0, 1)),
         Decision("even", (1,)),
-        *_multiply_decision(program),
+        *_multiply_decision(program, target),
         Decision("host_threads", HOST_THREADS),
     )
     return Sketch("reduce", program, roles, decisions, True, target, resident)
@@ -140,13 +140,16 @@ def _row_decisions(program: Program, roles: Roles, target: Target) -> tuple[Deci
         Decision("vector", (0, 1, 2) if vectors else (0,)),
         Decision("unroll", UNROLLS),
         Decision("even", (1,)),
-        *_multiply_decision(program),
+        *_multiply_decision(program, target),
     )
 
 
-def _multiply_decision(program: Program) -> tuple[Decision, ...]:
-    """How products are summed up: nothing where the block sums up something else."""
+def _multiply_decision(program: Program, target: Target) -> tuple[Decision, ...]:
+    """How products are summed up: nothing where the block sums up something else, or where a
+    hypothetical unit multiplies what is wider than a byte."""
     forms = block_forms(program.func, program.block)
+    if target.units and forms != (MULTIPLY_WORDS,):
+        return ()
     return (Decision("multiply", forms),) if forms else ()
 
 

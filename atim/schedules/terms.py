@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -92,6 +93,17 @@ _SLOTS = {
     "select": (2, 3, 3, 4),
 }
 _OTHER = (3, 5, 200, 300)
+# The same with hypothetical units: an instruction each
+_UNIT_SLOTS = _SLOTS | {
+    "add": (1, 2, 1, 91),
+    "sub": (1, 2, 1, 61),
+    "mul": (1, 6, 1, 654),
+    "scale": (1, 6, 1, 654),
+    "div": (40, 50, 1, 2139),
+    "max": (2, 4, 2, 30),
+    "min": (2, 4, 2, 30),
+    "cast": (1, 2, 1, 40),
+}
 
 # Code size, from kernels built: what is copied with each unrolled body (a call with its moves, or
 # the instructions themselves), and everything around it, library routines included
@@ -185,14 +197,16 @@ def _compute(
 ) -> dict[str, Column | Floats]:
     """Instructions of the busiest tasklet and words of code."""
     program, row = sketch.program, sketch.roles.row
-    arithmetic = sum(n * _slots(op, dtype) for op, dtype, n in program.operations)
+    units = bool(sketch.target.units)
+    slots, code_words = partial(_slots, units), partial(_words, units)
+    arithmetic = sum(n * slots(op, dtype) for op, dtype, n in program.operations)
     each = [_access_slots(o) for o in program.inputs if o.uses(row)]
     once = [_access_slots(o) for o in program.inputs if not o.uses(row)]
     wide = shape.block > REGISTER_ROWS
     lanes = np.where(wide, shape.unroll, shape.unroll * shape.block)
     body = arithmetic + sum(each) + sum(once) / shape.block
     if costs is not None:
-        body = np.where(costs.known, costs.body + _beside_products(sketch, _slots), body)
+        body = np.where(costs.known, costs.body + _beside_products(sketch, slots), body)
     body = body + _SLOTS_PER_LOOP / lanes
     sums = _access_slots(program.output)
     body = body + (np.where(wide, 2 * sums, 0) if program.reduction else sums)
@@ -204,13 +218,13 @@ def _compute(
     around = around + _results_slots(sketch, shape)
     if costs is not None:
         around = around + costs.tile * steps * np.minimum(shape.block, REGISTER_ROWS)
-    code = sum(n * _words(op, dtype) for op, dtype, n in program.operations)
+    code = sum(n * code_words(op, dtype) for op, dtype, n in program.operations)
     words = code + sum(each) + sums + sum(once) / shape.block
     if costs is not None:
         again = costs.redo * shape.block / lanes
-        own = costs.code + again + _beside_products(sketch, _words)
+        own = costs.code + again + _beside_products(sketch, code_words)
         words = np.where(costs.known, own, words)
-    library = any(_slots(op, dtype) > _LIBRARY_SLOTS for op, dtype, _ in program.operations)
+    library = any(slots(op, dtype) > _LIBRARY_SLOTS for op, dtype, _ in program.operations)
     base = _BASE_WORDS + _LIBRARY_WORDS * library + _COPY_WORDS * len(copies)
     return {
         "body_slots": body,
@@ -237,7 +251,8 @@ def _results_slots(sketch: Sketch, shape: Shape) -> Column | Floats:
         return wait + _SLOTS_PER_SUM * shape.tasklets * results
     if sketch.epilogue is None:
         return results * 0
-    each = sum(n * _slots(op, dtype) for op, dtype, n in sketch.epilogue.operations)
+    units = bool(sketch.target.units)
+    each = sum(n * _slots(units, op, dtype) for op, dtype, n in sketch.epilogue.operations)
     return results * (each + _SLOTS_PER_LOOP)
 
 
@@ -303,13 +318,14 @@ def _kind(dtype: str) -> int:
     return (2 if kind.kind == "f" else 0) + wide
 
 
-def _slots(op: str, dtype: str) -> int:
-    return KERNEL.get(op) or _SLOTS.get(op, _OTHER)[_kind(dtype)]
+def _slots(units: bool, op: str, dtype: str) -> int:
+    table = _UNIT_SLOTS if units else _SLOTS
+    return KERNEL.get(op) or table.get(op, _OTHER)[_kind(dtype)]
 
 
-def _words(op: str, dtype: str) -> int:
+def _words(units: bool, op: str, dtype: str) -> int:
     """Code of one operation in an unrolled body."""
-    slots = _slots(op, dtype)
+    slots = _slots(units, op, dtype)
     call = _CALL_WORDS_64 if np.dtype(dtype).itemsize > 4 else _CALL_WORDS
     return call if slots > _CALLS_FROM_SLOTS else slots
 

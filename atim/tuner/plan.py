@@ -158,7 +158,7 @@ def key_of(
     names = ",".join(p.name for p in func.params)
     program = hashlib.sha256(f"{tvm_ffi.structural_hash(func)} {names}".encode()).hexdigest()[:16]
     machine = (
-        f"{target.name}, {target.dpus} DPUs, {target.tasklets} tasklets,"
+        f"{target.label}, {target.dpus} DPUs, {target.tasklets} tasklets,"
         f" {target.stack_bytes} B stacks, transfers {target.transfer}"
     )
     if target.hardware:

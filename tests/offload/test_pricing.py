@@ -63,3 +63,19 @@ def test_a_damaged_price_file(tmp_path: Path) -> None:
     (tmp_path / "prices.json").write_text("{")
     with pytest.raises(RecordError, match="prices in"):
         PriceBook(Target(dpus=8), tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_hypothetical_cores_are_compiled_for_and_simulated(tmp_path: Path, dtype: str) -> None:
+    """Results are compared with NumPy before there is a price."""
+    product = launch("mtv", (64, 512), dtype)
+    prices = [
+        PriceBook(Target(name, dpus=8), tmp_path / name).price(product, "simulate")
+        for name in ("upmem-v1a", "hypothetical-units", "hypothetical-units-1ghz")
+    ]
+    assert all(isinstance(price, Price) for price in prices), prices
+    silicon, units, fast = (price for price in prices if isinstance(price, Price))
+    assert silicon.how == "simulated"
+    assert units.how == fast.how == "simulated, HYPOTHETICAL core"
+    if dtype == "float32":
+        assert units.total < 0.6 * silicon.total

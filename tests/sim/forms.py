@@ -110,6 +110,7 @@ _OPERANDS = {
     "unary": "D a", "shadd": "D g a u5", "step": "p a p u5", "movd": "p p", "dma": "a g u8",
     "acquire": "a s16", "thread": "a s8", "stop": "", "time": "D", "time_cfg": "D g",
     "fault": "s24", "tell": "a s24", "nop": "",
+    "unit": "D a g", "unit_unary": "D a",
 }  # fmt: skip
 
 

@@ -7,16 +7,20 @@ steps.assert_earliest_issue_at(11)
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from upmem_sim.bare import bare_program, booted
 from upmem_sim.dpu import Dpu
+from upmem_sim.encoding import encode_row
+from upmem_sim.interpreter import Interpreter
 from upmem_sim.isa import ROW, Insn, Sym
 from upmem_sim.params import DpuParams
 from upmem_sim.program import Program, Symbol
 from upmem_sim.rows import to_row
 
-__all__ = ["Steps", "booted", "program", "rows_of"]
+__all__ = ["Steps", "booted", "oracle", "program", "rows_of"]
 
 
 def rows_of(insns: list[Insn], labels: dict[str, int] | None = None) -> np.ndarray:
@@ -41,6 +45,12 @@ def program(
     return bare_program(
         text, name="test.s", tasklets=tasklets, wram=wram, mram=mram, symbols=symbols
     )
+
+
+def oracle(loaded: Program, params: DpuParams | None = None) -> Interpreter:
+    """The plain interpreter with a program of `program`, which has rows but no words."""
+    words = [encode_row(tuple(map(int, row))) for row in loaded.rows]  # type: ignore[arg-type]
+    return Interpreter.of(replace(loaded, words=np.array(words, np.uint64)), params)
 
 
 class Steps:

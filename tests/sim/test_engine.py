@@ -22,7 +22,8 @@ from upmem_sim.params import DPU_PRESETS, DpuParams
 
 LIMIT = 6000
 STATE = ("registers", "pc", "zero", "carry", "running")
-PARAMS = DpuParams(silicon_dma_alignment=True, mram_bytes=1 << 17)  # less to clear
+UNITS = {f"{name}_slots": 1 for name in ("multiply32", "float_add", "float_mul", "float_div")}
+PARAMS = DpuParams(silicon_dma_alignment=True, mram_bytes=1 << 17, **UNITS)  # less to clear
 
 
 def image(rng: Random, size: int) -> bytes:
@@ -77,7 +78,9 @@ def test_all_loops_agree(tasklets: int) -> None:
 
 @pytest.mark.parametrize("preset", sorted(DPU_PRESETS))
 def test_loops_agree_for_every_chip(preset: str) -> None:
-    params = replace(DPU_PRESETS[preset], silicon_dma_alignment=True, issue_distance_cycles=9)
+    params = replace(
+        DPU_PRESETS[preset], silicon_dma_alignment=True, issue_distance_cycles=9, **UNITS
+    )
     for seed in range(20):
         compare_loops(seed, *case(1000 + seed, 12)[1:], params)
 

@@ -10,7 +10,7 @@ import pytest
 from harness import booted, program
 
 from upmem_sim.dpu import Dpu
-from upmem_sim.errors import SimError, SimFault
+from upmem_sim.errors import SimFault
 from upmem_sim.program import MRAM_BASE, Program, Symbol
 from upmem_sim.timeline import KINDS, write_perfetto
 
@@ -182,27 +182,6 @@ def test_races(body: str, racy: bool) -> None:
 def test_what_was_written_before_boot_may_be_read() -> None:
     text = "jneq id, 0, main\nsw zero, 64, r0\nboot zero, 1\nmain: lw r0, zero, 64" + END
     assert fault_of(program(text, tasklets=2), "races") is None
-
-
-# ---- stack
-
-
-def test_stack_pointer_leaves_its_stack() -> None:
-    symbols = {
-        "__sys_stack_thread_0": Symbol("__sys_stack_thread_0", 0x100, 0, "*ABS*"),
-        "STACK_SIZE_TASKLET_0": Symbol("STACK_SIZE_TASKLET_0", 64, 0, "*ABS*"),
-    }
-    text = "move r22, 0x140\nadd r22, r22, -64\nadd r22, r22, {}\nnop" + END
-    assert fault_of(program(text.format(64), symbols=symbols), "stack") is None
-    fault = fault_of(program(text.format(-8), symbols=symbols), "stack")
-    assert fault is not None
-    assert (fault.kind, fault.pc) == ("stack-overflow", 3)
-    assert "r22 is 0xf8, limits of this tasklet's stack: 0x100 to 0x140" in fault.message
-
-
-def test_stack_check_needs_symbols() -> None:
-    with pytest.raises(SimError, match="the program does not say where stack 0 is"):
-        Dpu(program("nop" + END)).run(checks=["stack"])
 
 
 def test_histogram_is_per_instruction() -> None:

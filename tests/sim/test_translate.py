@@ -304,7 +304,7 @@ def test_a_counting_loop_that_only_reads_runs_a_pointer() -> None:
 
 @pytest.mark.parametrize(
     "rv32",
-    ["mul a0, a0, a1", "add a0, a0, s8", "lw a0, foo", "csrr a0, cycle", "add a0",
+    ["div a0, a0, a1", "add a0, a0, s8", "lw a0, foo", "csrr a0, cycle", "add a0",
      "addi a0, a0, %x(y)", "#APP\nmove a0, r5\n#NO_APP",
      "#APP\nfrobnicate a0\n#NO_APP", "#APP\ncompare64.lts a0\n#NO_APP", "#APP\njump .+9\n#NO_APP"],
 )  # fmt: skip

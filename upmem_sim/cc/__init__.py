@@ -31,6 +31,7 @@ def compile_c(
     include_dirs: Iterable[str | os.PathLike[str]] = (),
     werror: bool = False,
     debug: bool = True,
+    hypothetical: Iterable[str] = (),
 ) -> Program:
     """Compile C for the DPU and link it with the run-time library.
 
@@ -42,10 +43,12 @@ def compile_c(
     opt           -O0, -O1, -O2, -O3 or -Os
     werror        warnings of -Wall -Wextra are errors
     debug         keep C lines, for faults and profiles; off saves about 20 ms
+    hypothetical  units that no DPU has, "mul32" and "float" (float32): their instructions take the
+                  place of library calls, results stay the same; needs a core with these units
     Errors: CompileError (the compiler's first error, with file and line), AsmError, LinkError.
     """
     macros: dict[str, object] = {"NR_TASKLETS": nr_tasklets, **(defines or {})}
-    options = clang.Options.of(opt, macros, include_dirs, werror, debug)
+    options = clang.Options.of(opt, macros, include_dirs, werror, debug, hypothetical)
     sources = [source] if isinstance(source, str | Path) else list(source)
     units = [compile_unit(_source(item), options) for item in sources]
     return link([*units, *library.select(units)], nr_tasklets=nr_tasklets, stack_bytes=stack_bytes)
@@ -90,5 +93,5 @@ def _compile(
         module = clang.to_ir(c_long.rewrite(text), options, preprocessed=True)
     else:
         module = clang.to_ir(_named(source, name), options)
-    module = places.outside_headers(ir.rewrite(module, name))
+    module = places.outside_headers(ir.rewrite(module, name, options.hypothetical))
     return build_unit(clang.to_assembly(module, options), name, ir_text.signatures(module))

@@ -24,9 +24,10 @@ INCLUDE_DIR = Path(__file__).parent / "include"
 TIME_LIMIT_SECONDS = 120
 OPT_LEVELS = ("-O0", "-O1", "-O2", "-O3", "-Os")
 
+HYPOTHETICAL = ("mul32", "float")  # units that no DPU has (isa.py, UNITS)
+
 _TARGET = [
     "--target=riscv32-unknown-elf",
-    "-march=rv32i_zba_zbb_zilsd",
     "-mabi=ilp32",
     # x5 and x24-x27 have no DPU counterpart: 24 registers remain
     "-ffixed-x5",
@@ -90,6 +91,7 @@ class Options:
     include_dirs  searched after the unit's own folder and before the DPU headers
     werror        warnings of -Wall -Wextra are errors
     debug         keep C line numbers (about 15 ms more per unit)
+    hypothetical  units of HYPOTHETICAL whose instructions take the place of library calls
     """
 
     opt: str = "-O2"
@@ -97,8 +99,11 @@ class Options:
     include_dirs: tuple[str, ...] = ()
     werror: bool = False
     debug: bool = True
+    hypothetical: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if unknown := sorted(set(self.hypothetical) - set(HYPOTHETICAL)):
+            raise CompileError(f"hypothetical: {unknown[0]!r} asked, known: mul32, float")
         if self.opt not in OPT_LEVELS:
             raise CompileError(f"optimisation: {self.opt!r} asked, one of {', '.join(OPT_LEVELS)}")
 
@@ -109,9 +114,19 @@ class Options:
         include_dirs: Iterable[str | os.PathLike[str]],
         werror: bool,
         debug: bool,
+        hypothetical: Iterable[str] = (),
     ) -> Options:
         pairs = tuple((k, None if v is None else str(v)) for k, v in defines.items())
-        return Options(opt, pairs, tuple(str(d) for d in include_dirs), werror, debug)
+        folders, units = tuple(str(d) for d in include_dirs), tuple(sorted(set(hypothetical)))
+        return Options(opt, pairs, folders, werror, debug, units)
+
+    @property
+    def target(self) -> list[str]:
+        """Flags for the instruction set: RV32's multiplier stands for a hypothetical one. With a
+        float unit sums of products stay two roundings, as in the library."""
+        multiply = "_zmmul" * ("mul32" in self.hypothetical)
+        contract = ["-ffp-contract=off"] * ("float" in self.hypothetical)
+        return [*_TARGET, f"-march=rv32i{multiply}_zba_zbb_zilsd", *contract]
 
 
 @functools.cache
@@ -145,7 +160,7 @@ def _language_flags(options: Options) -> list[str]:
 
 def preprocess(source: str | Path, options: Options) -> str:
     """Preprocessed text with line markers. `source` is C text or the path of a file."""
-    flags = [*_TARGET, *_language_flags(options), options.opt, "-E"]
+    flags = [*options.target, *_language_flags(options), options.opt, "-E"]
 
     def again(lines: str) -> str:
         whole = source if isinstance(source, str) else f'#include "{source.resolve()}"\n'
@@ -156,7 +171,7 @@ def preprocess(source: str | Path, options: Options) -> str:
 
 def to_ir(source: str | Path, options: Options, *, preprocessed: bool = False) -> str:
     """LLVM IR text, optimised. Errors: CompileError with the compiler's first error line."""
-    flags = [*_TARGET, *_language_flags(options), *_CODE, *_BACKEND, options.opt]
+    flags = [*options.target, *_language_flags(options), *_CODE, *_BACKEND, options.opt]
     flags += ["-gline-tables-only" if options.debug else "-g0", "-S", "-emit-llvm"]
     if preprocessed:
         flags.append("-Wno-unused-command-line-argument")  # macros
@@ -165,7 +180,8 @@ def to_ir(source: str | Path, options: Options, *, preprocessed: bool = False) -
 
 def to_assembly(ir: str, options: Options) -> str:
     """RV32 assembly text of LLVM IR that is already optimised."""
-    flags = [*_TARGET, *_CODE, *_BACKEND, options.opt, "-w", "-Xclang", "-disable-llvm-passes"]
+    flags = [*options.target, *_CODE, *_BACKEND, options.opt]
+    flags += ["-w", "-Xclang", "-disable-llvm-passes"]
     return _run([*flags, "-S"], ir, "ir")
 
 

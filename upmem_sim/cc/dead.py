@@ -12,7 +12,7 @@ from upmem_sim.cc.flow import (
     liveness,
 )
 
-_PURE = frozenset(("alu", "shift", "unary", "shadd", "movd"))
+_PURE = frozenset(("alu", "shift", "unary", "shadd", "movd", "unit", "unit_unary"))
 
 
 def is_pure(node: Node) -> bool:

@@ -13,7 +13,7 @@ from upmem_sim.cc.addresses import fold_load, fold_store
 from upmem_sim.cc.flow import CF, ZF, Block, Node, base_format, live_after_each, replace
 from upmem_sim.cc.translate import READ_ONLY, SHIFTS, SWAPPED, alu, signed
 from upmem_sim.cc.values import Const, State, copy_of, fits, record, sum_of
-from upmem_sim.isa import GENERAL
+from upmem_sim.isa import GENERAL, OPERATIONS, UNIT_OF
 
 
 def fold(blocks: list[Block], address_taken: frozenset[str]) -> None:
@@ -299,6 +299,10 @@ def _two_sources(state: State, node: Node) -> None:
     replace(node, node.op, d, copy_of(state, a, True), copy_of(state, b, False))
 
 
+def _units(name: str) -> Callable[[State, Node], None]:
+    return _unary if OPERATIONS[name].fmt == "unit_unary" else _two_sources
+
+
 _HANDLERS: dict[str, Callable[[State, Node], None]] = {
     "add": _add,
     "sub": _sub,
@@ -308,6 +312,7 @@ _HANDLERS: dict[str, Callable[[State, Node], None]] = {
     **dict.fromkeys(SHIFTS, _shift),
     **dict.fromkeys(("extub", "extuh", "extsb", "extsh"), _extend),
     **dict.fromkeys(("clz", "clo", "cls", "cao"), _unary),
+    **{name: _units(name) for name in UNIT_OF},
     **dict.fromkeys(("nxor", "nand", "nor", "andn", "orn"), _two_sources),
     **dict.fromkeys(("lw", "lhs", "lhu", "lbs", "lbu", "ld"), fold_load),
     **dict.fromkeys(("sw", "sh", "sb", "sd"), fold_store),

@@ -15,7 +15,7 @@ from upmem_sim.cc.flow import Node, analyse
 from upmem_sim.cc.rv32 import Line, Place
 from upmem_sim.cc.translate import READ_ONLY, REGISTERS, Item, fresh_label, pair, signed
 from upmem_sim.errors import AsmError, CompileError
-from upmem_sim.isa import OPERATIONS, Insn, Label, Sym, split_mnemonic
+from upmem_sim.isa import OPERATIONS, UNIT_OF, Insn, Label, Sym, split_mnemonic
 
 _PAIR_POSITIONS: dict[str, tuple[int, ...]] = {"step": (0, 2), "movd": (0, 1)}
 _DPU_REGISTER = re.compile(r"[rd]\d+$")
@@ -114,9 +114,9 @@ def _node(insn: Insn, place: Place, alone: bool) -> Node:
 
 
 def _is_plain(insn: Insn) -> bool:
-    """Reads of the tasklet number and byte products: values like any other."""
+    """Reads of the tasklet number, byte products, hypothetical units: values like any other."""
     if insn.cc or insn.target is not None:
         return False
     if insn.op == "move":
         return insn.args[1] in READ_ONLY
-    return insn.op.startswith("mul_") and insn.op != "mul_step"
+    return insn.op in UNIT_OF or (insn.op.startswith("mul_") and insn.op != "mul_step")

@@ -11,10 +11,12 @@ hardware cannot transfer.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from upmem_sim.cc.asm_operands import mark_pairs
 from upmem_sim.cc.compare64 import compare_words
+from upmem_sim.cc.floats import float_units
 from upmem_sim.cc.ir_text import debug_place, split_arguments
 from upmem_sim.cc.products import narrow_products
 from upmem_sim.errors import CompileError
@@ -43,8 +45,9 @@ _TYPES = {
 }
 
 
-def rewrite(text: str, file: str) -> str:
-    """IR text with DPU forms. `file` names the C source in errors.
+def rewrite(text: str, file: str, units: Collection[str] = ()) -> str:
+    """IR text with DPU forms. `file` names the C source in errors; `units` are hypothetical ones:
+    with "mul32" products of narrow values stay, with "float" float32 operations are instructions.
 
     Errors: CompileError with file:line when debug lines are in the IR.
     """
@@ -52,7 +55,7 @@ def rewrite(text: str, file: str) -> str:
     if "fastcc " in text or "coldcc " in text:
         text = _CONVENTION.sub(r"\1 ", text)
     signs = (_MRAM, _MRAM_SECTION, _BAD_SIZE, " = mul ", " asm ", *_WIDE_COMPARISONS)
-    if not any(sign in text for sign in signs):
+    if not units and not any(sign in text for sign in signs):
         return text
     lines = text.split("\n")
     if _MRAM in text or _MRAM_SECTION in text or _BAD_SIZE in text:
@@ -60,7 +63,9 @@ def rewrite(text: str, file: str) -> str:
         lines = _software_access(lines, file)
     if " asm " in text:
         lines = mark_pairs(lines)
-    if " = mul " in text:
+    if "float" in units:
+        lines = float_units(lines)
+    if " = mul " in text and "mul32" not in units:
         lines = narrow_products(lines)
     if any(sign in text for sign in _WIDE_COMPARISONS):
         lines = compare_words(lines)

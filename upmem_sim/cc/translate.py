@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from upmem_sim.cc.flow import Node, make
 from upmem_sim.cc.rv32 import Line, constant, symbol
@@ -362,12 +362,12 @@ TABLE: dict[str, Handler] = {
 }
 
 
-def translate(line: Line) -> list[Item]:
-    """DPU instructions of one RV32 instruction.
+def translate(line: Line, table: Mapping[str, Handler] = TABLE) -> list[Item]:
+    """DPU instructions of one RV32 instruction, by the table of mnemonics.
 
     Errors: CompileError for an instruction that the DPU cannot express.
     """
-    handler = TABLE.get(line.op)
+    handler = table.get(line.op)
     text = f"{line.op} {', '.join(line.operands)}"
     if handler is None:
         raise CompileError(f"no DPU form of the RV32 instruction {text!r}")

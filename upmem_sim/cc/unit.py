@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from upmem_sim.cc import rv32
+from upmem_sim.cc import hypothetical, rv32
 from upmem_sim.cc.carry import form_carries
 from upmem_sim.cc.counted import run_pointers
 from upmem_sim.cc.dead import remove_dead, remove_unreachable
@@ -25,9 +25,11 @@ from upmem_sim.cc.jumps import fuse, straighten
 from upmem_sim.cc.merge import merge_shifts
 from upmem_sim.cc.pairs import join_words
 from upmem_sim.cc.rename import rename_temporaries
-from upmem_sim.cc.translate import Item, translate
+from upmem_sim.cc.translate import TABLE, Item, translate
 from upmem_sim.isa import Insn, Label, Sym
 from upmem_sim.objfile import Section, Unit
+
+_TABLE = TABLE | hypothetical.TABLE
 
 
 def build_unit(text: str, name: str, signatures: Mapping[str, Signature]) -> Unit:
@@ -73,7 +75,7 @@ def _translate_function(
         elif line.kind == "label":
             items.append(Label(line.op))
         else:
-            items += translate(line)
+            items += translate(line, _TABLE)
     if not items:
         return []
     name = items[0].name if isinstance(items[0], Label) else ""

@@ -27,6 +27,48 @@ inline uint32_t hash_bits(uint32_t a, uint32_t b) {
   return h & 1 ? x ^ (a >> (2 * width) & mask) : x;
 }
 
+template <typename B>
+inline uint32_t high_product(int32_t a, B b) {
+  return static_cast<uint32_t>((int64_t{a} * b) >> 32);
+}
+
+inline float as_float(uint32_t v) { return std::bit_cast<float>(v); }
+
+// Every NaN that arithmetic makes is the same one.
+inline uint32_t float_word(float v) { return v != v ? 0x7fc00000u : std::bit_cast<uint32_t>(v); }
+
+// The smaller of two, with `flip` ~0 the larger: a NaN gives the other one, -0 is less than +0.
+inline uint32_t float_least(uint32_t a, uint32_t b, uint32_t flip) {
+  if (as_float(a) != as_float(a)) return b;
+  if (as_float(b) != as_float(b)) return a;
+  const auto ordered = [](uint32_t v) {
+    return static_cast<int32_t>(v ^ (v >> 31 ? 0x7fffffffu : 0u));
+  };
+  return (ordered(a) < ordered(b)) != (flip != 0) ? a : b;
+}
+
+// One bit: -inf, -normal, -subnormal, -0, +0, +subnormal, +normal, +inf, signalling, quiet NaN.
+inline uint32_t float_class(uint32_t v) {
+  const uint32_t exponent = v >> 23 & 255, fraction = v & 0x7fffffu;
+  if (exponent == 255 && fraction) return fraction >> 22 ? 1u << 9 : 1u << 8;
+  const uint32_t size = exponent == 255 ? 3 : exponent ? 2 : fraction ? 1 : 0;
+  return v >> 31 ? 1u << (3 - size) : 1u << (4 + size);
+}
+
+// Towards zero; what does not fit saturates, NaN by its sign.
+inline uint32_t float_to_signed(uint32_t v) {
+  const float f = as_float(v);
+  if (f > -2147483904.0f && f < 2147483648.0f)
+    return static_cast<uint32_t>(static_cast<int32_t>(f));
+  return v >> 31 ? 0x80000000u : 0x7fffffffu;
+}
+
+inline uint32_t float_to_unsigned(uint32_t v) {
+  const float f = as_float(v);
+  if (f > -1.0f && f < 4294967296.0f) return static_cast<uint32_t>(static_cast<int64_t>(f));
+  return v >> 31 ? 0u : ~0u;
+}
+
 inline constexpr bool is_adder(Op op) { return op <= OP_rsubc; }
 inline constexpr bool subtracts(Op op) { return op >= OP_sub && op <= OP_rsubc; }
 inline constexpr bool takes_carry(Op op) {

@@ -137,10 +137,10 @@ uint8_t* known(const std::unique_ptr<Validity>& memory) {
   return memory->data();
 }
 
-void set_stack(Machine& m, uint32_t index, uint32_t low, uint32_t high) {
-  if (index >= kMaxTasklets) throw nb::index_error();
-  watched(m).stack_low[index] = low;
-  watched(m).stack_high[index] = high;
+void set_stack(Machine& m, uint32_t index, uint32_t low, uint32_t bytes) {
+  Tasklet& t = tasklet_at(m, index);
+  t.stack_low = low;
+  t.stack_bytes = bytes;
 }
 
 // The timeline as bytes: an array of SPAN in dpu.py.

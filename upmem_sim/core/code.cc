@@ -105,6 +105,7 @@ Decoded decode(const Row& row) {
       break;
     case Kind::STORE:
     case Kind::CALL:
+    case Kind::UNIT:
       if (plain) d.handler = handler(op, immediate ? RI : RR);
       break;
     case Kind::ATOMIC:
@@ -128,6 +129,8 @@ Code::Code(const Row* program, uint32_t count)
   for (uint32_t i = 0; i <= kIramInstructions; ++i)
     decoded[i] = decode(rows[i % kIramInstructions]);
   load(0, program, count);
+  has_stacks = uses_stacks();
+  mark_frames();
 }
 
 void Code::replace(uint32_t index, const Row* program, uint32_t count) {
@@ -147,6 +150,7 @@ void Code::load(uint32_t index, const Row* program, uint32_t count) {
   decoded[kIramInstructions].handler = kGeneral;
   mark_ends();
   mark_lengths();
+  mark_frames();
 }
 
 // A tasklet that has finished stops in a loop; one that waits to be resumed goes on to other code.
@@ -158,6 +162,42 @@ bool Code::is_end(uint32_t pc) const {
   const Row& after = rows[next];
   return after.op == OP_call && after.rd == kZero && after.ra == kZero && after.rb == kImmediate &&
          static_cast<uint32_t>(after.imm) % kIramInstructions == pc;
+}
+
+// What compilers do with a stack pointer: move it, set it from the frame pointer, or copy what was
+// just computed from it (room for an array of variable length).
+bool Code::keeps_stack(uint32_t pc) const {
+  const Row& row = rows[pc];
+  const bool immediate = row.rb == kImmediate;
+  if (row.op == OP_ld) return true;
+  if (row.flags) return false;
+  if (row.ra == kStackPointer) return row.op == OP_add || row.op == OP_sub;
+  if (row.op == OP_add && immediate && row.ra >= kFirstSaved && row.ra < kStackPointer) return true;
+  const bool copy = row.op == OP_or && immediate && row.imm == 0;
+  return copy && pc > 0 && rows[pc - 1].rd == row.ra && rows[pc - 1].ra == kStackPointer;
+}
+
+// Tasklets have stacks if the start-up code takes r22 from the linker's table, and nothing writes
+// it in ways in which no stack pointer is written: then it is a register like others.
+bool Code::uses_stacks() const {
+  bool table = false;
+  for (uint32_t pc = 0; pc < size; ++pc) {
+    if (rows[pc].op >= OP_COUNT || rows[pc].rd != kStackPointer) continue;
+    if (!keeps_stack(pc)) return false;
+    table |= rows[pc].op == OP_ld && rows[pc].ra == kId8;
+  }
+  return table;
+}
+
+// What writes the stack pointer executes in its own cycle, as it may be a fault; what opens and
+// closes the frames of compiled functions has a handler that looks.
+void Code::mark_frames() {
+  for (uint32_t pc = 0; has_stacks && pc < size; ++pc) {
+    const Row& row = rows[pc];
+    if (row.op >= OP_COUNT || row.rd != kStackPointer || writes_pair(row)) continue;
+    const bool moves = row.op == OP_add && row.ra == kStackPointer && row.rb == kImmediate;
+    decoded[pc].handler = moves && !row.flags ? kFrame : kGeneral;
+  }
 }
 
 void Code::mark_ends() {

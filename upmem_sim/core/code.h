@@ -29,6 +29,7 @@ inline constexpr uint32_t kForms = 16;
 inline constexpr uint16_t kGeneral = OP_COUNT * kForms;
 inline constexpr uint16_t kPure = kGeneral + 1;    // general, but touches registers only
 inline constexpr uint16_t kLength = kGeneral + 2;  // computes the length of a DMA (lengths.cc)
+inline constexpr uint16_t kFrame = kGeneral + 3;   // adds to the stack pointer
 // Marks of lengths.cc: a distance in instructions, and what else is checked.
 inline constexpr uint8_t kDistance = 0x1f;
 inline constexpr uint8_t kExactLength = 0x80;  // the length must be a multiple of 8
@@ -41,6 +42,8 @@ inline constexpr uint8_t kIllegal = 254;  // row op: not an instruction
 
 // Register file index that swallows writes to "zero".
 inline constexpr uint8_t kTrash = 32;
+
+inline constexpr uint8_t kFirstSaved = 14, kStackPointer = 22;  // r14 to r21 survive calls
 
 struct Decoded {
   uint16_t handler;
@@ -65,6 +68,8 @@ struct Code {
   // Not 0: has a part in the length or the address of the DMA that many instructions further on.
   std::vector<uint8_t> lengths;
   uint32_t size = 0;
+  // Of the program as it was loaded, whatever the DMA puts in its place.
+  bool has_stacks = false;
 
   Code(const Row* program, uint32_t count);
   // Replaces instructions from `index` on (DMA into IRAM).
@@ -77,6 +82,9 @@ struct Code {
   void mark_ends();
   bool is_end(uint32_t pc) const;
   void mark_lengths();
+  bool uses_stacks() const;
+  bool keeps_stack(uint32_t pc) const;
+  void mark_frames();
   void mark_length(uint32_t pc);
   uint32_t lengths_elsewhere() const;
 };

@@ -28,7 +28,14 @@
 #define HANDLE_CALL(name)             \
   HANDLE(name, RR, call<RR>(TASKLET)) \
   HANDLE(name, RI, call<RI>(TASKLET))
+#define HANDLE_UNIT(name)                                    \
+  HANDLE(name, RR, (unit<OP_##name, RR>(TASKLET, m.params))) \
+  HANDLE(name, RI, (unit<OP_##name, RI>(TASKLET, m.params)))
 #define HANDLE_NONE(name) HANDLE(name, RR, skip(TASKLET))
+#define HANDLE_FRAME       \
+  case kFrame:             \
+    done = frame(TASKLET); \
+    break;
 #define HANDLE_STOREID(name)
 #define HANDLE_DMA(name)
 #define HANDLE_THREAD(name)

@@ -21,6 +21,8 @@ struct Step {
 
 void write(Tasklet& t, const Row& row, uint32_t value) {
   if (row.rd == kZero) return;
+  if (row.rd == kStackPointer && !(row.flags & (F_SIGNED | F_UNSIGNED)) && t.leaves_stack(value))
+    throw Fault{FaultKind::STACK, -1, -1, value, t.stack_low, t.stack_low + t.stack_bytes};
   if (row.flags & (F_SIGNED | F_UNSIGNED)) {
     t.r[row.rd] = (row.flags & F_SIGNED) && value >> 31 ? ~0u : 0;
     t.r[row.rd + 1] = value;
@@ -60,6 +62,14 @@ void alu(Step& s) {
   s.t.z = o.x;
   write(s.t, s.row, s.row.flags & F_SET ? holds : o.x);
   go_on(s, holds);
+}
+
+// Of a unit that no UPMEM chip has.
+void unit(Step& s) {
+  const auto op = static_cast<Op>(s.row.op);
+  if (!unit_slots(s.m.params, op)) throw Fault{FaultKind::ILLEGAL, -1, -1, s.t.pc, 0, 0};
+  write(s.t, s.row, plain_result(op, s.t.r[s.row.ra], second(s.t, s.row), 0));
+  go_on(s, false);
 }
 
 void shift_add(Step& s) {
@@ -225,6 +235,8 @@ void dispatch(Step& s) {
       return go_on(s, false);
     case Kind::NONE:
       return go_on(s, false);
+    case Kind::UNIT:
+      return unit(s);
   }
 }
 

@@ -78,6 +78,7 @@ uint32_t run_ahead(Machine& m, Ahead& ahead, Tasklet& t, uint32_t self, Ahead::M
     switch (d.handler) {
 #define OP(name, kind, cls, result) HANDLE_##kind(name)
 #include "isa.def"
+      HANDLE_FRAME
       case kPure:
         run_pure(m, t, pc, self);
         done = true;

@@ -53,6 +53,24 @@ template <Op op, Form form>
   return true;
 }
 
+// An instruction of a hypothetical unit, if the core has it.
+template <Op op, Form form>
+[[gnu::always_inline]] inline bool unit(Tasklet& t, uint32_t& pc, const Decoded& d,
+                                        const Params& params) {
+  if (!unit_slots(params, op)) [[unlikely]]
+    return false;
+  t.r[d.rd] = plain_result<op>(t.r[d.ra], form == RI ? 0 : t.r[d.rb], 0);
+  pc += 1;
+  return true;
+}
+
+// Opens or closes a frame on the stack, which has to have room for it.
+[[gnu::always_inline]] inline bool frame(Tasklet& t, uint32_t& pc, const Decoded& d) {
+  if (t.leaves_stack(t.r[kStackPointer] + static_cast<uint32_t>(d.imm))) [[unlikely]]
+    return false;
+  return alu<OP_add, RI>(t, pc, d);
+}
+
 template <Op op>
 [[gnu::always_inline]] inline bool unary(Tasklet& t, uint32_t& pc, const Decoded& d) {
   t.r[d.rd] = t.z = plain_result<op>(t.r[d.ra], 0, 0);

@@ -81,6 +81,7 @@ Exit loop(Machine& m, uint64_t until) {
     switch (d.handler) {
 #define OP(name, kind, cls, result) HANDLE_##kind(name)
 #include "isa.def"
+      HANDLE_FRAME
       default:
         break;
     }

@@ -21,6 +21,11 @@ enum ConditionClass : uint32_t {
   RELEASE = 1 << 11,
   TIME = 1 << 12,
   SET = 1 << 13,
+  // The units of hypothetical cores; no condition belongs to one.
+  MULTIPLY32 = 1 << 14,
+  FLOAT_ADD = 1 << 15,
+  FLOAT_MUL = 1 << 16,
+  FLOAT_DIV = 1 << 17,
 };
 
 enum class Kind : uint8_t {
@@ -40,6 +45,7 @@ enum class Kind : uint8_t {
   CALL,
   CODE,
   NONE,
+  UNIT,
 };
 
 enum Op : uint8_t {
@@ -94,6 +100,7 @@ enum Flag : uint8_t {
 };
 
 inline constexpr uint8_t kZero = 24;        // register number of "zero"; as rd: no destination
+inline constexpr uint8_t kId8 = 31;         // of "id8"
 inline constexpr uint8_t kImmediate = 255;  // rb: use imm
 
 // One instruction as Python hands it over; same layout as the NumPy dtype ROW.

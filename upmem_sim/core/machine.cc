@@ -23,7 +23,10 @@ Machine::~Machine() { munmap(wram, params.wram_bytes + params.mram_bytes); }
 void Machine::start() {
   for (uint32_t i = 0; i < kMaxTasklets; ++i) {
     Tasklet& t = tasklets[i];
+    const uint32_t low = t.stack_low, bytes = t.stack_bytes;
     t = Tasklet{};
+    t.stack_low = low;
+    t.stack_bytes = bytes;
     const uint32_t constants[] = {0, 1, ~0u, 1u << 31, i, 2 * i, 4 * i, 8 * i};
     for (uint32_t k = 0; k < 8; ++k) t.r[24 + k] = constants[k];
   }
@@ -41,7 +44,8 @@ void Machine::start() {
 
 bool Machine::plain_only() const {
   return watch != nullptr || params.parity_conflict_cycles || params.dma_steal_bytes ||
-         params.taken_jump_cycles;
+         params.taken_jump_cycles || params.multiply32_slots > 1 || params.float_add_slots > 1 ||
+         params.float_mul_slots > 1 || params.float_div_slots > 1;
 }
 
 uint64_t Machine::instructions() const {

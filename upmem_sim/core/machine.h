@@ -60,6 +60,12 @@ struct alignas(64) Tasklet {
   uint64_t retries = 0;  // acquires that found the bit set
   uint64_t dma_wait = 0, dmas = 0, asleep = 0, stops = 0, idle = 0;
   uint64_t stopped_at = 0;
+  uint32_t stack_low = 0, stack_bytes = ~0u;  // of its stack; all of memory if that is not known
+
+  // Whether a new value of the stack pointer is outside the stack, and the old one was not.
+  bool leaves_stack(uint32_t after) const {
+    return after - stack_low > stack_bytes && r[kStackPointer] - stack_low <= stack_bytes;
+  }
 };
 
 // The 36-bit counter behind `time`.
@@ -99,7 +105,7 @@ struct Machine {
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  // Boots tasklet 0 at instruction 0. Memories and atomic bits keep their values.
+  // Boots tasklet 0 at instruction 0. Memories, atomic bits and stacks keep their values.
   void start();
   // Each runs until nothing is left to do or `cycle` reaches `until`.
   Exit run_plain(uint64_t until);
@@ -117,6 +123,20 @@ struct Machine {
   Exit settle();
   void raise_if_all_spin() const;
 };
+
+// Issue slots of an instruction of a hypothetical unit, 0 if there is no such unit.
+inline uint64_t unit_slots(const Params& p, Op op) {
+  switch (kOpClasses[op]) {
+    case MULTIPLY32:
+      return p.multiply32_slots;
+    case FLOAT_ADD:
+      return p.float_add_slots;
+    case FLOAT_MUL:
+      return p.float_mul_slots;
+    default:
+      return p.float_div_slots;
+  }
+}
 
 // Whether a marked instruction (Code::lengths) may execute; the rule is off with silicon's.
 inline bool length_fits(const Machine& m, const Tasklet& t, uint32_t pc) {

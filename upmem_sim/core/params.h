@@ -28,6 +28,11 @@ struct Params {
   uint64_t dma_steal_bytes = 0;
   uint64_t taken_jump_cycles = 0;
   uint64_t silicon_dma_alignment = 0;
+  // Hypothetical units: issue slots of an instruction, 0: there is no such unit.
+  uint64_t multiply32_slots = 0;
+  uint64_t float_add_slots = 0;
+  uint64_t float_mul_slots = 0;
+  uint64_t float_div_slots = 0;
 };
 
 // Names and members once, for the bindings.
@@ -52,6 +57,10 @@ inline constexpr ParamField kParamFields[] = {
     {"dma_steal_bytes", &Params::dma_steal_bytes},
     {"taken_jump_cycles", &Params::taken_jump_cycles},
     {"silicon_dma_alignment", &Params::silicon_dma_alignment},
+    {"multiply32_slots", &Params::multiply32_slots},
+    {"float_add_slots", &Params::float_add_slots},
+    {"float_mul_slots", &Params::float_mul_slots},
+    {"float_div_slots", &Params::float_div_slots},
 };
 
 }  // namespace upmem

@@ -37,6 +37,8 @@ void Machine::issue(uint32_t index, uint64_t at) {
   last = index;
   const uint64_t conflict = conflict_slots(*this, row);
   const uint64_t jump = (jumps - jumps_before) * params.taken_jump_cycles;
+  const bool unit = row.op < OP_COUNT && kOpKinds[row.op] == Kind::UNIT;
+  const uint64_t more = unit ? unit_slots(params, static_cast<Op>(row.op)) - 1 : 0;
   uint64_t steal = 0;
   if (params.dma_steal_bytes) {
     steal = steal_bytes / params.dma_steal_bytes;
@@ -44,7 +46,7 @@ void Machine::issue(uint32_t index, uint64_t at) {
   }
   conflicts += conflict;
   stolen += steal;
-  cycle = at + 1 + conflict + jump + steal;
+  cycle = at + 1 + conflict + jump + steal + more;
 }
 
 Exit Machine::run_plain(uint64_t until) {

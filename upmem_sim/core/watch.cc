@@ -29,7 +29,6 @@ void Watch::start(const Machine&) {
   histogram.assign(kIramInstructions, 0);
   spans.clear();
   std::fill(std::begin(open_), std::end(open_), Open{});
-  std::fill(std::begin(on_stack_), std::end(on_stack_), false);
   if (races) races->start();
 }
 
@@ -43,7 +42,6 @@ void Watch::finish(const Machine& m) {
 void Watch::issue(const Machine& m, uint32_t tasklet, uint64_t at) {
   histogram[m.tasklets[tasklet].pc] += 1;
   if (bits & W_TRACE) trace(m, tasklet, at);
-  if (bits & W_STACK) check_stack(m, tasklet);
 }
 
 // ---- timeline
@@ -77,20 +75,6 @@ void Watch::trace(const Machine& m, uint32_t tasklet, uint64_t at) {
 }
 
 // ---- memory
-
-void Watch::check_stack(const Machine& m, uint32_t tasklet) {
-  if (!stack_high[tasklet]) return;
-  const uint32_t pointer = m.tasklets[tasklet].r[22];
-  const bool inside = pointer >= stack_low[tasklet] && pointer <= stack_high[tasklet];
-  if (!inside && on_stack_[tasklet])
-    throw Fault{FaultKind::STACK,
-                static_cast<int32_t>(tasklet),
-                static_cast<int32_t>(m.tasklets[tasklet].pc),
-                pointer,
-                stack_low[tasklet],
-                stack_high[tasklet]};
-  on_stack_[tasklet] |= inside;
-}
 
 // Reading next to initialised bytes is allowed: a 64-bit load may take in padding.
 void Watch::load(const Machine&, uint32_t tasklet, uint32_t address, uint32_t bytes) {

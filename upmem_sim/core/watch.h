@@ -15,7 +15,6 @@ enum WatchBit : uint32_t {
   W_TRACE = 2,
   W_UNINITIALISED = 4,
   W_RACES = 8,
-  W_STACK = 16,
 };
 
 enum class SpanKind : uint8_t { RUN, READ, WRITE, SLEEP, LOCK };
@@ -51,7 +50,6 @@ struct Watch {
   std::vector<Span> spans;
   std::unique_ptr<Validity> wram_valid, mram_valid;
   std::unique_ptr<Races> races;
-  uint32_t stack_low[kMaxTasklets]{}, stack_high[kMaxTasklets]{};  // limits of the stack pointer
 
   Watch(uint32_t what, const Machine& m);
   void start(const Machine& m);
@@ -75,12 +73,10 @@ struct Watch {
     SpanKind kind = SpanKind::RUN;
     bool open = false;
   } open_[kMaxTasklets];
-  bool on_stack_[kMaxTasklets]{};
 
   void change(uint32_t tasklet, uint64_t at, SpanKind kind, uint32_t pc, uint16_t bytes);
   void close(uint32_t tasklet, uint64_t at);
   void trace(const Machine& m, uint32_t tasklet, uint64_t at);
-  void check_stack(const Machine& m, uint32_t tasklet);
 };
 
 }  // namespace upmem

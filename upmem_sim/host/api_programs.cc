@@ -47,10 +47,23 @@ void fill(uint8_t* memory, const Image& image) {
   std::memcpy(memory + image.start, image.bytes.data(), image.bytes.size());
 }
 
+// Where each tasklet's stack is, if the program says so.
+void place_stacks(Machine& m, const dpu_program_t& program) {
+  for (uint32_t t = 0; t < kMaxTasklets; ++t) {
+    const std::string number = std::to_string(t);
+    const Symbol* base = program.find("__sys_stack_thread_" + number);
+    const Symbol* size = program.find("STACK_SIZE_TASKLET_" + number);
+    const bool known = program.code->has_stacks && base && size;
+    m.tasklets[t].stack_low = known ? base->address : 0;
+    m.tasklets[t].stack_bytes = known ? size->address : ~0u;
+  }
+}
+
 void load(dpu_t& dpu, const Program& program) {
   Machine& m = *dpu.machine;
   m.code = program->code;
   m.atomic.fill(0);
+  place_stacks(m, *program);
   fill(m.wram, program->wram);
   fill(m.mram, program->mram);
   if (const Symbol* clock = program->find("CLOCKS_PER_SEC");

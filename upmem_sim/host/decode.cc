@@ -141,6 +141,18 @@ void wide(Word& w, Row& row, uint32_t major) {
   if (row.op == OP_sub || row.op == OP_subc) row.flags = F_RIR;
 }
 
+// ------------------------------------------------------------------------------------ group H
+
+void unit(Word& w, Row& row) {
+  const uint32_t rc = w.take(39, 5), op = OP_mul32 + w.take(20, 5);
+  const bool two = w.has_rb();
+  if (op > OP_u2f || two != (op < OP_fclass)) throw NoInsn{};
+  row.op = static_cast<uint8_t>(op);
+  row.rd = rc == kNoReg ? kNoReg : general(rc);
+  row.ra = ra(w);
+  if (two) row.rb = general(rb(w));
+}
+
 // ------------------------------------------------------------------------------------ group E
 
 void destination_e(Word& w, Row& row, uint32_t major) {
@@ -359,6 +371,7 @@ void decode_group(Word& w, Row& row) {
   if (major == 8 || major == 9) return group_l(w, row, major);
   const bool escape = w.take(42, 2) == 3;
   if (escape && (major < 6 || major == 14)) return group_e(w, row, major);
+  if (major == 10) return unit(w, row);
   if (major > 6) throw NoInsn{};
   wide(w, row, major);
 }

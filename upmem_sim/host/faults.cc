@@ -17,10 +17,11 @@ constexpr const char* kCodes[] = {"breakpoint",
                                   "MRAM access with wrong alignment"};
 constexpr const char* kMemories[] = {"WRAM", "MRAM", "IRAM"};
 // In the order of FaultKind.
-constexpr const char* kKinds[] = {"none",          "memory",   "alignment",   "dma-range",
-                                  "dma-alignment", "thread",   "fault",       "illegal-instruction",
-                                  "pc-range",      "deadlock", "cycle-limit", "uninitialised",
-                                  "race",          "stack",    "dma-length"};
+constexpr const char* kKinds[] = {
+    "none",          "memory",         "alignment",   "dma-range",
+    "dma-alignment", "thread",         "fault",       "illegal-instruction",
+    "pc-range",      "deadlock",       "cycle-limit", "uninitialised",
+    "race",          "stack-overflow", "dma-length"};
 
 [[gnu::format(printf, 1, 2)]] std::string format(const char* text, ...) {
   char buffer[512];
@@ -131,6 +132,9 @@ std::string words(const dpu_t& dpu, uint64_t max_cycles) {
       return deadlock(dpu);
     case FaultKind::CYCLE_LIMIT:
       return format("not finished after %llu cycles", static_cast<unsigned long long>(max_cycles));
+    case FaultKind::STACK:
+      return format("stack pointer r22 becomes %#x, limits of this tasklet's stack: %#x to %#x",
+                    f.address, f.size, f.other);
     case FaultKind::DMA_LENGTH:
       return format("%s at pc %u of %u bytes%s: the length must be a multiple of 8 from 8 to 2048",
                     kOpNames[m.code->rows[f.size].op], f.size, f.address, base(m).c_str());
