@@ -66,6 +66,7 @@ def import_model(
 def _from_relax(module: Any, examples: Sequence[Any]) -> Imported:
     if "main" not in [var.name_hint for var in module.get_global_vars()]:
         raise UsageError("offload: the Relax module has no function main")
+    module = _one_function(module)
     arrays = tuple(as_array(value) for value in examples)
     wanted = len(module["main"].params)
     if len(arrays) != wanted:
@@ -76,6 +77,18 @@ def _from_relax(module: Any, examples: Sequence[Any]) -> Imported:
     inputs = int(module["main"].attrs["num_input"])
     parameters = tuple(tvm.runtime.tensor(a) for a in arrays[inputs:])
     return Imported(module, parameters, arrays[:inputs], None)
+
+
+def _one_function(module: Any) -> Any:
+    """Relax functions that main calls become part of it."""
+    functions = {v: f for v, f in module.functions.items() if isinstance(f, relax.Function)}
+    if len(functions) == 1:
+        return module
+    module = module.clone()
+    for variable, function in functions.items():
+        if variable.name_hint != "main":
+            module[variable] = function.without_attr("global_symbol")
+    return relax.transform.InlinePrivateFunctions()(module)
 
 
 def _from_torch(

@@ -33,7 +33,14 @@ def import_onnx(model: Any, examples: Sequence[Any]) -> Imported:
             raise UsageError(f"{model} can't be read as ONNX: {error}") from error
     arrays = tuple(as_array(value) for value in examples)
     constants = {tensor.name for tensor in model.graph.initializer}
-    names = [value.name for value in model.graph.input if value.name not in constants]
+    given = [value for value in model.graph.input if value.name not in constants]
+    if len(given) < len(model.graph.input):  # old files list initialisers, which TVM defines twice
+        shortened = onnx.ModelProto()
+        shortened.CopyFrom(model)
+        del shortened.graph.input[:]
+        shortened.graph.input.extend(given)
+        model = shortened
+    names = [value.name for value in given]
     if len(names) != len(arrays):
         raise UsageError(f"{len(arrays)} inputs given, the model takes {', '.join(names)}")
     shapes = {name: list(array.shape) for name, array in zip(names, arrays, strict=True)}

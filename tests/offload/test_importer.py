@@ -238,6 +238,52 @@ def test_onnx_with_outer_weights(tmp_path: Path) -> None:
         api.prepare(tmp_path / "none.onnx", ())
 
 
+def test_onnx_with_initialisers_among_its_inputs() -> None:
+    pytest.importorskip("onnx", reason="onnx is an optional extra")
+    from onnx import TensorProto, helper, numpy_helper
+
+    weight = np.random.default_rng(0).standard_normal((64, 32)).astype(np.float32)
+    node = helper.make_node("Gemm", ["x", "w"], ["y"])
+    shapes = {"x": [1, 64], "w": [64, 32], "y": [1, 32]}
+    x, w, y = (
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n, shape in shapes.items()
+    )
+    graph = helper.make_graph([node], "g", [x, w], [y], [numpy_helper.from_array(weight, "w")])
+    for opset in (11, 21):
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+        found = api.prepare(model, (np.ones((1, 64), np.float32),))
+        assert len(found.imported.examples) == 1
+        assert len(model.graph.input) == 2
+
+
+def test_relax_functions_that_main_calls_are_part_of_it() -> None:
+    from tvm import relax
+
+    def pair() -> list[Any]:
+        shapes = {"x": [1, 64], "w": [64, 32]}
+        return [relax.Var(n, relax.TensorType(s, "float32")) for n, s in shapes.items()]
+
+    builder = relax.BlockBuilder()
+    x, w = pair()
+    with builder.function("helper", [x, w]):
+        with builder.dataflow():
+            y = builder.emit_output(relax.op.nn.relu(relax.op.matmul(x, w)))
+        builder.emit_func_output(y)
+    (helper,) = builder.get().get_global_vars()
+    x, w = pair()
+    with builder.function("main", [x, w], attrs={"num_input": 1}):
+        with builder.dataflow():
+            y = builder.emit(relax.Call(helper, [x, w]))
+            z = builder.emit_output(relax.op.add(y, y))
+        builder.emit_func_output(z)
+    rng = np.random.default_rng(0)
+    a, b = (rng.random(s, np.float32) for s in ((1, 64), (64, 32)))
+    found = api.prepare(builder.get(), (a, b))
+    problem = Problem(found.graph, HostFile.load("papers"), Target(dpus=16), (), ())
+    module = api.finish(found, problem, problem.place("all-host"))
+    np.testing.assert_allclose(module(a), 2 * np.maximum(a @ b, 0), rtol=1e-5)
+
+
 def test_other_things_are_no_models() -> None:
     with pytest.raises(UsageError, match="int given"):
         importer.import_model(3, ())

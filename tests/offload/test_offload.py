@@ -239,7 +239,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "fused" in out or "matmul" in out
     x = np.ones((1, 128), np.int32)
     assert load(tmp_path / "out")(x).shape == (1, 256)
-    for wrong in ("1x", "1x128:complex", "axb"):
+    for wrong in ("1x", "1x128:complex", "axb", "1x128:int32=x", "1x64:int32", "1x128"):
         assert cli.run([*common, "--input", wrong]) != 0
         assert capsys.readouterr().err.count("\n") == 1
     assert cli.run(["offload", f"{tmp_path / 'model.py'}:Other", "--input", "1x2"]) != 0
+    capsys.readouterr()
+    for state in (["0:0"], ["3:0"], ["all"], ["0:0", "auto"]):
+        given = [part for text in state for part in ("--state", text)]
+        assert cli.run([*common, "--input", "1x128:int32", *given]) != 0
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1
+        assert "state" in err
