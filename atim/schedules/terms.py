@@ -111,6 +111,7 @@ _CALL_WORDS, _CALL_WORDS_64 = 4, 7
 _CALLS_FROM_SLOTS, _LIBRARY_SLOTS = 9, 40
 _BASE_WORDS, _LIBRARY_WORDS = 200, 450
 _COPY_WORDS = 20
+_FUNCTION_WORDS = 150  # exp and its like
 
 # Issue slots around the body
 _SLOTS_PER_DMA = 10
@@ -224,12 +225,17 @@ def _compute(
         again = costs.redo * shape.block / lanes
         own = costs.code + again + _beside_products(sketch, code_words)
         words = np.where(costs.known, own, words)
-    library = any(slots(op, dtype) > _LIBRARY_SLOTS for op, dtype, _ in program.operations)
+    after = sketch.epilogue.operations if sketch.epilogue else ()
+    every = (*program.operations, *after)
+    library = any(slots(op, dtype) > _LIBRARY_SLOTS for op, dtype, _ in every)
+    functions = len({op for op, _, _ in every if op in KERNEL})
     base = _BASE_WORDS + _LIBRARY_WORDS * library + _COPY_WORDS * len(copies)
+    base += _FUNCTION_WORDS * functions
+    results = np.minimum(shape.block, REGISTER_ROWS) * sum(n * code_words(*op) for *op, n in after)
     return {
         "body_slots": body,
         "instructions": body * work + around,
-        "iram_words": base + lanes * words,
+        "iram_words": base + results + lanes * words,
     }
 
 
