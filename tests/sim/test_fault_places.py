@@ -40,8 +40,8 @@ def test_a_deadlock_names_who_waits_where() -> None:
     fault = fault_of(WAITING, 4)
     assert (fault.kind, fault.line) == ("deadlock", 11)
     for text in (
-        r"tasklet 0 sleeps in barrier_wait at pc \d+ \(<source>:11\), ",
-        r"tasklet 1 sleeps in sem_take at pc \d+ \(<source>:13\), ",
+        r"tasklet 0 sleeps in barrier_wait at pc \d+ \(<source>:11\); ",
+        r"tasklet 1 sleeps in sem_take at pc \d+ \(<source>:13\); ",
         r"tasklet 2 sleeps in handshake_wait_for at pc \d+ \(<source>:15\)$",
     ):
         assert re.search(text, str(fault)), str(fault)

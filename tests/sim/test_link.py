@@ -229,7 +229,7 @@ def test_lines_follow_the_instructions() -> None:
         ),
         (
             [".globl main\nmain: lw r0, zero, x\n.data\n.section .mram\nx: .word 1"],
-            "u0.s: lw: offset 134217728, limit -8388608",
+            "u0.s: lw at 0x8000000: an MRAM address used as WRAM",
         ),
         (
             [MAIN + ".section .dpu_host\n.byte x\n.section .mram\nx: .word 1"],
