@@ -9,10 +9,10 @@ the values that pass between them. Out: a `Chain`, one callable and one exported
     chain.export("out", name="softmax")
 
 A tile is read where an earlier stage left it, or where the host brought it before, if both stages
-put the same box of the value at the same place of every DPU, and (for what a kernel wrote) no DPU's
-tile has padding, which kernels may leave in any state. Everything else goes through the host. The
-DPUs hold one program with all kernels (`codegen/chain_kernel.py`), so stages follow each other
-without loading. Pushes, launches and pulls of all stages add up: they do not overlap.
+put the same box of the value at the same place of every DPU; kernels whose results stay clear their
+padding. Everything else goes through the host. The DPUs hold one program with all kernels
+(`codegen/chain_kernel.py`), so stages follow each other without loading. Pushes, launches and pulls
+of all stages add up: all DPUs work as one, whatever groups of ranks a stage alone would have.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from atim import hardware, runtime, toolchain
 from atim.codegen import Sources, Tensor
 from atim.codegen.chain_c import emit_chain
 from atim.codegen.chain_kernel import ACTIVE, COUNTER, dispatcher
-from atim.codegen.chain_plan import Move, Step, check_steps, plan_moves
+from atim.codegen.chain_plan import Move, Step, check_steps, clear_what_stays, plan_moves
 from atim.codegen.host_stage import FUNCTION, HostStage
 from atim.errors import ScheduleError, ToolchainError, UnsupportedError, UsageError
 from atim.export import Data, Kernels, write_files
@@ -61,6 +61,7 @@ def link(
     together exceed a DPU's memories, ToolchainError when a compiler fails.
     """
     inputs = check_steps(steps, outputs, resident)
+    steps = clear_what_stays(steps)
     moves = plan_moves(steps, outputs, resident)
     on_dpus = [s.work for s in steps if isinstance(s.work, Sources)]
     tasklets = max(w.nr_tasklets for w in on_dpus)

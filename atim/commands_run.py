@@ -45,8 +45,8 @@ def trace(folder: Path, out: Path | None) -> None:
     from atim import runtime, toolchain
     from atim.errors import RecordError, UnsupportedError
     from atim.tuner.folder import open_best
+    from atim.tuner.linked import StagedBest
     from atim.tuner.measure import sample_inputs
-    from atim.tuner.staged_run import StagedBest
     from upmem_sim.timeline import write_perfetto
 
     best = open_best(folder)

@@ -16,8 +16,8 @@ from atim.outcome import Timing
 from atim.runtime import host_times
 from atim.target import Target
 from atim.timing import pull_seconds, push_seconds
+from atim.tuner.linked import StagedBest
 from atim.tuner.result import Best
-from atim.tuner.staged_run import StagedBest
 from upmem_sim import TransferModel
 
 __all__ = ["Bound", "explain", "kernel_bounds"]
@@ -81,14 +81,16 @@ def explain(best: Best | StagedBest) -> str:
 
 
 def _stages(best: StagedBest) -> str:
-    """Where the time goes, stage by stage, and then what bounds each kernel."""
+    """Where the time goes, stage by stage in their chain, and what bounds each kernel alone."""
     total = best.timing.total
     lines = [f"{best.title}: {total * 1e3:.3f} ms in {len(best.stages)} stages", ""]
-    for number, (stage, part) in enumerate(zip(best.stages, best.parts, strict=True), 1):
-        share = part.timing.total / total
+    alone = tuple(part.timing for part in best.parts)
+    spent = best.timings if len(best.timings) == len(best.parts) else alone
+    for number, (stage, timing) in enumerate(zip(best.stages, spent, strict=True), 1):
+        share = timing.total / total
         where = stage.reason or "on the DPUs"
         name = stage.outputs[-1]
-        lines.append(f"{number} {name}: {part.timing.total * 1e3:.3f} ms {share:4.0%}  {where}")
+        lines.append(f"{number} {name}: {timing.total * 1e3:.3f} ms {share:4.0%}  {where}")
     kernels = [part for part in best.parts if isinstance(part, Best)]
     return "\n".join(["\n".join(lines), *(f"\n{_one(kernel)}" for kernel in kernels)])
 

@@ -87,7 +87,14 @@ def compile_func(
         finish_args=host_text.finish_args,
         host_threads=host_text.threads,
     )
-    return Sources(kernel_text.text, host_text.text, plan, spread.nr_tasklets, target.stack_bytes)
+    return Sources(
+        kernel_text.text,
+        host_text.text,
+        plan,
+        spread.nr_tasklets,
+        target.stack_bytes,
+        kernel_text.wram_bytes,
+    )
 
 
 def describe(plan: TransferPlan) -> str:

@@ -18,8 +18,8 @@ from typing import Any
 from atim.errors import RecordError
 from atim.runtime import Timing
 from atim.tuner.database import FILE_NAME, Database, Record, StoredRun
-from atim.tuner.folder import newest, stages_in
-from atim.tuner.staged_run import total_of
+from atim.tuner.folder import linked_in, newest, stages_in
+from atim.tuner.linked import total_of
 
 __all__ = ["Story", "page", "read", "text", "write"]
 
@@ -133,6 +133,12 @@ def _of_stages(folder: Path, run: StoredRun, kernels: Sequence[Story]) -> Story:
         by_hand = story.baseline[1] if story and story.baseline else None
         told.append((f"{number} {name}", timing, how, by_hand))
     best, by_hand = _sum([t for _, t, _, _ in told]), _sum([t for *_, t in told])
+    linked = linked_in(run)
+    if linked is not None:
+        best = total_of(linked.timings)
+        if len(linked.timings) == len(told):
+            within = zip(told, linked.timings, strict=True)
+            told = [(name, t, how, hand) for (name, _, how, hand), t in within]
     whole = None if best is None else best.total
     trials: list[float | None] = []
     for story in kernels:

@@ -17,8 +17,8 @@ class Sources:
     """The C text of one candidate, and the plan that ties its two halves together.
 
     `kernel_c` compiles with the SDK's clang and with `upmem_sim.compile_c`: `nr_tasklets` tasklets,
-    stacks of `stack_bytes`. It defines one `__mram_noinit` array for each `Tile.symbol` and, if the
-    kernel needs its grid index, `plan.grid_symbol`.
+    stacks of `stack_bytes`, WRAM buffers of `wram_bytes` in all. It defines one `__mram_noinit`
+    array for each `Tile.symbol` and, if the kernel needs its grid index, `plan.grid_symbol`.
 
     `host_c` compiles with any C11 compiler into a shared library (`-shared -fPIC -pthread`). For
     each tile (S is `tile.symbol`):
@@ -44,3 +44,4 @@ class Sources:
     plan: TransferPlan
     nr_tasklets: int
     stack_bytes: int = 1024
+    wram_bytes: int = 0

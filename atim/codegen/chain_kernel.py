@@ -2,7 +2,8 @@
 
 In: the compiled stages and where each of their tiles lies. Out: C units. The DPUs count their
 launches (WRAM keeps its values from launch to launch), so the host tells them nothing between
-stages. Tiles of stages lie side by side in MRAM, except where one stage reads what another left.
+stages. Tiles of stages lie side by side in MRAM, except where one stage reads what another left;
+their WRAM buffers lie in the same place, for only one stage runs at a time.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from atim.codegen import Sources
+from atim.codegen.chain_padding import BARRIER
 from atim.codegen.names import Names
 
 __all__ = ["ACTIVE", "COUNTER", "StageKernel", "dispatcher", "dpu_name", "stage_unit"]
 
 COUNTER = "next_stage"
 ACTIVE = "takes_part"
+WRAM = "stage_wram"
 
 DISPATCHER = """\
 /* Runs one stage at each launch, in turn. */
 #include <stdint.h>
 
+#include <attributes.h>
 #include <barrier.h>
 #include <defs.h>
 
@@ -31,7 +35,7 @@ DISPATCHER = """\
 enum {{ NR_STAGES = {count} }};
 
 __host uint32_t {counter}[2]; /* the stage of this launch, and nothing */
-{active}
+{active}{wram}
 BARRIER_INIT(all_have_read, NR_TASKLETS);
 
 int main(void) {{
@@ -46,6 +50,15 @@ int main(void) {{
     }}
 }}
 """
+
+# the buffers of one stage, in place of variables of its own
+BUFFERS = """\
+struct stage_buffers {{
+{fields}
+}};
+_Static_assert(sizeof(struct stage_buffers) == {size}, "WRAM buffers");
+extern __dma_aligned uint8_t {wram}[];
+{macros}"""
 
 SKIP = """\
     if (!{active}[stage]) {{
@@ -63,6 +76,7 @@ class StageKernel:
     function: str
     symbols: Mapping[str, str]
     tasklets: int
+    wram_bytes: int = 0
 
 
 def dpu_name(stage: int, name: str) -> str:
@@ -72,7 +86,7 @@ def dpu_name(stage: int, name: str) -> str:
 
 def stage_unit(sources: Sources, stage: int, homes: Mapping[str, str]) -> StageKernel:
     """The kernel with names of its own; `homes`: tile -> variable of an earlier stage."""
-    text, plan = sources.kernel_c, sources.plan
+    text, plan = _share_wram(sources.kernel_c, sources.wram_bytes), sources.plan
     names = Names(set(re.findall(r"[A-Za-z_]\w*", text)) | set(homes.values()))
     own = [t.symbol for t in plan.tiles if t.symbol not in homes]
     own += [plan.grid_symbol] if plan.grid_symbol else []
@@ -83,8 +97,32 @@ def stage_unit(sources: Sources, stage: int, homes: Mapping[str, str]) -> StageK
         assert count == 1, f"{symbol}: declared {count} times"
     function = names.new(f"run_stage_{stage}")
     renamed = {**symbols, "main": function, "NR_TASKLETS": str(sources.nr_tasklets)}
-    renamed |= {name: dpu_name(stage, name) for name in ("all_tasklets", "mram_word")}
-    return StageKernel(_rename(text, renamed), function, symbols, sources.nr_tasklets)
+    renamed |= {name: dpu_name(stage, name) for name in ("all_tasklets", "mram_word", BARRIER)}
+    text = _rename(text, renamed)
+    return StageKernel(text, function, symbols, sources.nr_tasklets, sources.wram_bytes)
+
+
+def _share_wram(text: str, size: int) -> str:
+    """The kernel with its WRAM buffers in the memory that all stages use."""
+    every = re.compile(
+        r"^static (struct \{\n(?:    .*\n)+\} (wram_of)\[NR_TASKLETS\];"
+        r"|__dma_aligned \w+ (\w+)(?:\[\d+\])+; /\* .* \*/)$",
+        re.M,
+    )
+    found = list(every.finditer(text))
+    if not found:
+        assert size == 0
+        return text
+    macros = [
+        f"#define {name} (((struct stage_buffers *){WRAM})->{name})"
+        for name in (match[2] or match[3] for match in found)
+    ]
+    fields = "\n".join(match[1] for match in found)
+    shared = BUFFERS.format(fields=fields, size=size, wram=WRAM, macros="\n".join(macros))
+    first, *rest = found
+    for match in reversed(rest):
+        text = text[: match.start()] + text[match.end() :]
+    return text[: first.start()] + shared + text[first.end() :]
 
 
 def _rename(text: str, names: Mapping[str, str]) -> str:
@@ -102,11 +140,14 @@ def dispatcher(kernels: Sequence[StageKernel], tasklets: int, *, partial: bool) 
         call = f"me() < {kernel.tasklets} ? {kernel.function}() : 0" if some else None
         cases.append(f"    case {number}: return {call or kernel.function + '()'};")
     flags = f"__host uint32_t {ACTIVE}[{len(kernels) + len(kernels) % 2}];\n" if partial else ""
+    size = max(kernel.wram_bytes for kernel in kernels)
+    wram = f"__dma_aligned uint8_t {WRAM}[{size}]; /* buffers of the stage that runs */\n"
     return DISPATCHER.format(
         declared="\n".join(f"int {kernel.function}(void);" for kernel in kernels),
         count=len(kernels),
         counter=COUNTER,
         active=flags,
+        wram=wram if size else "",
         skip=SKIP.format(active=ACTIVE) if partial else "",
         cases="\n".join(cases),
     )

@@ -2,8 +2,8 @@
 
 In: stages in order with the names of the values between them. Out: a `Move` for each stage of the
 DPUs. A tile is read where it lies already if both stages put the same box of the value at the same
-place of every DPU. What a kernel wrote must besides have no padding on any DPU: kernels
-may leave padding in any state, and readers take it as zero.
+place of every DPU of the reader. Kernels may leave padding in any state and readers take it as
+zero, so stages whose results stay clear the padding themselves (chain_padding.py).
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import numpy as np
 
 from atim.codegen import Sources, Tensor, Tile, TransferPlan
 from atim.codegen.chain_kernel import StageKernel, stage_unit
+from atim.codegen.chain_padding import with_clear_padding
 from atim.codegen.host_stage import HostStage
 from atim.errors import UsageError
 
-__all__ = ["Move", "Step", "check_steps", "plan_moves"]
+__all__ = ["Move", "Step", "check_steps", "clear_what_stays", "plan_moves"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +96,65 @@ def _check_shapes(steps: Sequence[Step]) -> None:
                 raise UsageError(f"stage {step.name}: {value} is {seen[value]}, not {kind}")
 
 
-Layout = tuple[object, ...]
+@dataclass(frozen=True, slots=True)
+class _Home:
+    """A variable of the DPUs, and the tile of a value that lies there."""
+
+    symbol: str
+    plan: TransferPlan
+    tile: Tile
+
+    def serves(self, plan: TransferPlan, tile: Tile) -> bool:
+        """The same elements lie at the same places of all DPUs of that plan."""
+        mine = self.tile
+        if (mine.dtype, mine.padded) != (tile.dtype, tile.padded) or self.plan.dpus < plan.dpus:
+            return False
+        pairs = zip(self.plan.boxes(mine), plan.boxes(tile), strict=True)
+        return all(np.array_equal(here[: plan.dpus], there) for here, there in pairs)
 
 
-def _layout(plan: TransferPlan, tile: Tile) -> Layout:
-    """Tiles that agree in this put the same elements at the same places of the same DPUs."""
-    start, _ = plan.boxes(tile)
-    return (plan.dpus, tile.dtype, tile.host_shape, tile.extent, tile.padded, start.tobytes())
+def _may_stay(plan: TransferPlan, tile: Tile) -> bool:
+    """The tile is a kernel's result, as it is, and can be cleared of padding."""
+    by_host = {*plan.prepare_args, *plan.finish_args}
+    result = tile.mode == "out" and _role(plan, tile) == "output" and tile.tensor not in by_host
+    return result and min(plan.boxes(tile)[0].min(axis=0)) >= 0
 
 
 def _is_full(plan: TransferPlan, tile: Tile) -> bool:
     """No DPU's tile has padding."""
     _, extent = plan.boxes(tile)
     return bool(np.all(extent == np.array(tile.padded)))
+
+
+def clear_what_stays(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Kernels whose padded results a later stage can read where they lie, made to clear the
+    padding; all DPUs of a stage as one group, for groups of ranks are of one kernel's calls."""
+    cleared = []
+    for number, step in enumerate(steps):
+        work = step.work
+        if isinstance(work, HostStage):
+            cleared.append(step)
+            continue
+        plan = work.plan
+        stay = [
+            tile
+            for tile in plan.tiles
+            if _may_stay(plan, tile)
+            and not _is_full(plan, tile)
+            and _is_read(step.value(tile.tensor), _Home("", plan, tile), steps[number + 1 :])
+        ]
+        work = replace(work, plan=replace(plan, groups=1))
+        cleared.append(replace(step, work=with_clear_padding(work, stay) if stay else work))
+    return tuple(cleared)
+
+
+def _is_read(value: str, home: _Home, later: Sequence[Step]) -> bool:
+    return any(
+        step.value(tile.tensor) == value and tile.mode == "in" and home.serves(work.plan, tile)
+        for step in later
+        if isinstance(work := step.work, Sources)
+        for tile in work.plan.tiles
+    )
 
 
 def _role(plan: TransferPlan, tile: Tile) -> str:
@@ -117,7 +164,8 @@ def _role(plan: TransferPlan, tile: Tile) -> str:
 def plan_moves(
     steps: Sequence[Step], outputs: Sequence[str], resident: Sequence[str]
 ) -> tuple[Move | None, ...]:
-    """What each stage transfers; None for stages of the host."""
+    """What each stage transfers; None for stages of the host. The steps are those that
+    `clear_what_stays` gave."""
     planner = _Planner(steps, resident)
     for number, step in enumerate(steps):
         planner.add(number, step)
@@ -136,7 +184,7 @@ class _Planner:
         made = {value for step in steps for value in step.writes()}
         self.resident = resident
         self.on_host = {value for step in steps for value in step.reads()} - made
-        self.homes: dict[tuple[str, Layout], str] = {}
+        self.homes: dict[str, list[_Home]] = {}
         self.makers: dict[str, tuple[int, Tile]] = {}
         self.pulled: dict[int, list[Tile]] = {}
         self.moves: list[Move | None] = []
@@ -173,9 +221,10 @@ class _Planner:
         found: dict[str, str] = {}
         brought = []
         for tile in (t for t in plan.tiles if t.mode != "out"):
-            key = (step.value(tile.tensor), _layout(plan, tile))
-            if tile.mode == "in" and key in self.homes:
-                found[tile.symbol] = self.homes[key]
+            homes = self.homes.get(step.value(tile.tensor), [])
+            home = next((h for h in homes if h.serves(plan, tile)), None)
+            if tile.mode == "in" and home is not None:
+                found[tile.symbol] = home.symbol
                 continue
             if _role(plan, tile) == "input":
                 self.fetch(step.value(tile.tensor))
@@ -188,13 +237,13 @@ class _Planner:
         self.pulled[number] = []
         for tile in plan.tiles:
             value, role = step.value(tile.tensor), _role(plan, tile)
-            key = (value, _layout(plan, tile))
+            home = _Home(kernel.symbols[tile.symbol], plan, tile)
             if tile.mode == "in" and role == "input":
-                self.homes.setdefault(key, kernel.symbols[tile.symbol])
+                self.homes.setdefault(value, []).append(home)
             elif tile.mode == "out" and role == "output" and tile.tensor not in by_host:
                 self.makers[value] = (number, tile)
-                if _is_full(plan, tile):
-                    self.homes[key] = kernel.symbols[tile.symbol]
+                if _may_stay(plan, tile):
+                    self.homes.setdefault(value, []).append(home)
             elif tile.mode != "in":
                 self.pulled[number].append(tile)
         self.on_host.update(value for value in step.writes() if value not in self.makers)

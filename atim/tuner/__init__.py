@@ -12,7 +12,8 @@
     baselines   other searches to compare with      experience  what earlier runs measured
     trace       schedules as text                   display     progress
     staged      programs of several stages          staged_run  their search and its result
-    scheduler   trials shared by several searches   setup       what calls check before they start
+    scheduler   trials shared by several searches   linked      their stages as one chain
+    setup       what calls check before they start
 
 Names are loaded when first used: a builder process needs only a part of this.
 """
@@ -24,9 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from atim.tuner.api import tune
+    from atim.tuner.linked import StagedBest
     from atim.tuner.loop import Limits
     from atim.tuner.result import Best, Built, Run
-    from atim.tuner.staged_run import StagedBest, StagedRun
+    from atim.tuner.staged_run import StagedRun
     from atim.tuner.tasks import tune_tasks
 
 __all__ = ["Best", "Built", "Limits", "Run", "StagedBest", "StagedRun", "tune", "tune_tasks"]
@@ -36,7 +38,7 @@ _HOME = {
     "Built": "atim.tuner.result",
     "Limits": "atim.tuner.loop",
     "Run": "atim.tuner.result",
-    "StagedBest": "atim.tuner.staged_run",
+    "StagedBest": "atim.tuner.linked",
     "StagedRun": "atim.tuner.staged_run",
     "tune": "atim.tuner.api",
     "tune_tasks": "atim.tuner.tasks",

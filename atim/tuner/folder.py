@@ -17,12 +17,13 @@ from atim.schedules import Sketch
 from atim.schedules.stages import stages_of
 from atim.target import Target
 from atim.tuner.database import Database, Record, StoredRun
+from atim.tuner.linked import Linked, StagedBest
 from atim.tuner.measure import Problem
 from atim.tuner.result import Best
 from atim.tuner.staged import HostStep
-from atim.tuner.staged_run import PART_OF, StagedBest
+from atim.tuner.staged_run import PART_OF, chosen
 
-__all__ = ["newest", "open_best", "stages_in"]
+__all__ = ["linked_in", "newest", "open_best", "stages_in"]
 
 # Runs of a file by the text of their keys
 Runs = Mapping[str, StoredRun]
@@ -42,6 +43,12 @@ def stages_in(run: StoredRun) -> list[Mapping[str, Any]]:
     return list(found) if isinstance(found, Sequence) else []
 
 
+def linked_in(run: StoredRun) -> Linked | None:
+    """The program's stages together, if its run got so far."""
+    fact = run.facts.get("linked")
+    return Linked.of(fact) if isinstance(fact, Mapping) else None
+
+
 def open_best(folder: str | Path) -> Best | StagedBest:
     """The verified winner recorded in a folder; RecordError when there is none to build."""
     with Database(folder, write=False) as database:
@@ -53,15 +60,19 @@ def open_best(folder: str | Path) -> Best | StagedBest:
         run = ready[-1]
         if not stages_in(run):
             return _best(folder, run, _winner(database, run))
+        linked = linked_in(run)
+        assert linked is not None
         kernels = [by_key[fact["key"]] for fact in stages_in(run) if "key" in fact]
         winners = [_best(folder, kernel, _winner(database, kernel)) for kernel in kernels]
-    return _staged(folder, run, winners)
+        records = [database.records(kernel.id) for kernel in kernels]
+    return chosen(_staged(folder, run, winners), records, linked)
 
 
 def _complete(run: StoredRun, runs: Runs) -> bool:
-    """The run, or each of its stages on the DPUs, has a verified winner."""
+    """The run, or each of its stages on the DPUs and all together, has a verified winner."""
     parts = [runs.get(fact["key"]) for fact in stages_in(run) if "key" in fact] or [run]
-    return all(part is not None and part.winner is not None for part in parts)
+    found = all(part is not None and part.winner is not None for part in parts)
+    return found and (not stages_in(run) or linked_in(run) is not None)
 
 
 def _winner(database: Database, run: StoredRun) -> Record:

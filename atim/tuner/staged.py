@@ -1,13 +1,14 @@
 """Programs of several stages (softmax, normalisations, chains of layers), built.
 
 Each stage is a kernel of its own with its own schedule, or work of the host (schedules/stages.py
-says why); tensors between stages lie on the host, and moving them is part of the time.
+says why). They run as a chain (atim/chain.py): one allocation of DPUs, one program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tvm import te, tirx
 
-from atim import pipeline, runtime, toolchain
+from atim import pipeline
 from atim.chain import Chain, Step, link, on_host
+from atim.codegen import Sources
 from atim.codegen.host_stage import HostStage, host_stage
 from atim.errors import ScheduleError, UnsupportedError, UsageError
 from atim.outcome import Timing
@@ -42,20 +44,10 @@ DRAWS = 2000
 
 @dataclass(frozen=True, slots=True)
 class KernelStep:
-    """A stage that DPUs do, compiled."""
+    """A stage that DPUs do, as C."""
 
     stage: Stage
-    artifact: toolchain.Artifact
-
-    def run(
-        self, tensors: Mapping[str, Array], threads: int, resident: Sequence[str] = ()
-    ) -> tuple[dict[str, Array], Timing]:
-        """The stage's outputs and its time; all DPUs run."""
-        needed = {name: tensors[name] for name in self.stage.inputs}
-        mine = [name for name in self.stage.inputs if name in resident]
-        outcome = runtime.run(self.artifact, needed, resident=mine, threads=threads)
-        assert outcome.outputs is not None
-        return outcome.outputs, outcome.timing
+    code: Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +72,16 @@ class HostStep:
         seconds = float(model.host_reduce(code.elements, widest, code.threads))
         return HostStep(stage, code, target, Timing(0.0, 0.0, 0.0, seconds))
 
-    def run(
-        self, tensors: Mapping[str, Array], threads: int, resident: Sequence[str] = ()
-    ) -> tuple[dict[str, Array], Timing]:
+    def run(self, tensors: Mapping[str, Array], threads: int) -> tuple[dict[str, Array], Timing]:
         """The stage's outputs and its time. UsageError for arrays of other shapes or types."""
         needed = {name: tensors[name] for name in self.stage.inputs}
         return on_host(self.code, needed, self.target, threads)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Staged:
-    """A compiled program of stages: call it with its inputs in order, or by name."""
+    """A program of stages: call it with its inputs in order, or by name. All stages are one program
+    over one allocation, and tensors between them stay in MRAM where their tiles agree."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -107,7 +98,8 @@ class Staged:
 
     def __call__(self, *inputs: Any, threads: int = 2, **named: Any) -> tuple[Any, Timing]:
         """Run on NumPy arrays or DLPack tensors; all DPUs run. Returns the output (a tuple if there
-        are several) and the Timing of all stages together. UsageError for wrong arrays."""
+        are several) and the Timing of all stages together. UsageError for wrong arrays, errors of
+        `chain`."""
         if len(inputs) + len(named) != len(self.inputs) or set(self.inputs[: len(inputs)]) & set(
             named
         ):
@@ -118,34 +110,22 @@ class Staged:
             if name not in given:
                 raise UsageError(f"input {name} is missing, needs {', '.join(self.inputs)}")
         tensors = {name: array_of(value) for name, value in given.items()}
-        spent = Timing(0.0, 0.0, 0.0, 0.0)
-        for step in self.steps:
-            results, timing = step.run(tensors, threads, self.resident)
-            tensors |= results
-            spent = Timing(
-                spent.h2d + timing.h2d,
-                spent.kernel + timing.kernel,
-                spent.d2h + timing.d2h,
-                spent.host + timing.host,
-            )
-        outputs = tuple(tensors[name] for name in self.outputs)
-        return outputs[0] if len(outputs) == 1 else outputs, spent
+        read = {name: tensors[name] for name in self.chain.inputs}
+        outputs, timing = self.chain(read, threads)
+        return outputs[0] if len(outputs) == 1 else outputs, timing
 
-    def link(self) -> Chain:
-        """All stages as one program of one allocation, where tensors between them stay in MRAM if
-        their tiles agree. ScheduleError when the stages together exceed a DPU's memories."""
-        steps = [
-            Step(s.stage.outputs[-1], s.code if isinstance(s, HostStep) else s.artifact.sources)
-            for s in self.steps
-        ]
+    @cached_property
+    def chain(self) -> Chain:
+        """The linked stages. ScheduleError when together they exceed a DPU's memories."""
+        steps = [Step(s.stage.outputs[-1], s.code) for s in self.steps]
         return link(steps, self.target, outputs=self.outputs, resident=self.resident)
 
     def export(self, folder: str | Path, *, data: bool = True) -> list[Path]:
-        """Write the linked stages as C, as `Built.export` does. Errors as those of `link`;
+        """Write the linked stages as C, as `Built.export` does. Errors as those of `chain`;
         RecordError when something can't be written."""
         arrays = staged_data(self.func, [s.stage.func for s in self.steps], self.outputs)
         name = self.title.split()[0] or self.outputs[-1]
-        return self.link().export(folder, name=name, data=arrays if data else None)
+        return self.chain.export(folder, name=name, data=arrays if data else None)
 
 
 def build_stages(
@@ -175,8 +155,7 @@ def build_stages(
         why = explain(sketch, decisions, target)
         if why is not None:
             raise ScheduleError(f"stage {stage.name}: {why}")
-        sources = pipeline.compile(sketch, decisions, target)
-        steps.append(KernelStep(stage, toolchain.build(sources, target)))
+        steps.append(KernelStep(stage, pipeline.compile(sketch, decisions, target)))
     return Staged(inputs, outputs, tuple(steps), target, tuple(resident), func)
 
 

@@ -3,29 +3,28 @@
 Every stage of the DPUs has records of its own in the run's folder, beside those of the program,
 whose facts say which they are. The stages share the trials as several programs do (scheduler.py).
 Each stage is measured on what the stages before it really give; the host's stages are compared with
-NumPy before the first trial. The program's time is the sum over its stages.
+NumPy before the first trial. The program's time is that of all stages as one chain (linked.py).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import tvm
 from tvm import tirx
 
-from atim.outcome import Timing
+from atim.errors import AtimError, ScheduleError
 from atim.schedules.stages import Stage
 from atim.target import Target
 from atim.tuner import experience
 from atim.tuner.database import Database, Record, RunKey
 from atim.tuner.display import PHASES, Display, breakdown
+from atim.tuner.linked import Linked, StagedBest, first_that_fits
 from atim.tuner.loop import Entry
 from atim.tuner.measure import check_outputs, sample_inputs, staged_arrays
 from atim.tuner.plan import Plan, key_of
@@ -33,9 +32,9 @@ from atim.tuner.result import Best, Run, history_of, run_of
 from atim.tuner.scheduler import Shared, tune_plans
 from atim.tuner.search import Options
 from atim.tuner.setup import tell_earlier, tell_others
-from atim.tuner.staged import HostStep, KernelStep, Staged, ends_of
+from atim.tuner.staged import HostStep, ends_of
 
-__all__ = ["PART_OF", "StagedBest", "StagedPlan", "StagedRun", "total_of", "tune_staged"]
+__all__ = ["PART_OF", "StagedPlan", "StagedRun", "chosen", "tune_staged"]
 
 PART_OF = "part_of"  # in a stage's setting: the key of the program's run
 
@@ -111,40 +110,14 @@ def _as_part(plan: Plan, whole: RunKey, origin: tuple[str, ...]) -> Plan:
 
 
 @dataclass(frozen=True)
-class StagedBest:
-    """The verified winners of all stages: what `build` puts together. `parts`: a Best for each
-    stage of the DPUs, the host's code for the others."""
-
-    title: str
-    func: tirx.PrimFunc
-    stages: tuple[Stage, ...]
-    target: Target
-    resident: tuple[str, ...]
-    parts: tuple[Best | HostStep, ...]
-
-    @property
-    def timing(self) -> Timing:
-        """Of all stages together."""
-        return total_of([part.timing for part in self.parts])
-
-    def build(self) -> Staged:
-        """Compile all stages, for use on arrays."""
-        inputs, outputs = ends_of(self.func, self.stages, self.resident)
-        steps = tuple(
-            part if isinstance(part, HostStep) else KernelStep(stage, part.build().artifact)
-            for stage, part in zip(self.stages, self.parts, strict=True)
-        )
-        return Staged(inputs, outputs, steps, self.target, self.resident, self.func, self.title)
-
-
-@dataclass(frozen=True)
 class StagedRun:
     """A finished run of a program of several stages. `parts`: a Run for each stage of the DPUs, the
-    host's code for the others."""
+    host's code for the others. `linked`: the stages together, or why they can't be."""
 
     plan: StagedPlan
     folder: Path
     parts: tuple[Run | HostStep, ...]
+    linked: Linked | str
 
     @property
     def key(self) -> RunKey:
@@ -167,16 +140,16 @@ class StagedRun:
 
     @property
     def best(self) -> StagedBest:
-        """The fastest schedules, verified on all DPUs. AtimError when a stage has no valid one."""
-        parts = tuple(part.best if isinstance(part, Run) else part for part in self.parts)
-        plan = self.plan
-        return StagedBest(
-            self.key.workload, plan.func, plan.stages, plan.target, plan.resident, parts
-        )
+        """The fastest schedules that fit together, verified on all DPUs. AtimError when a stage has
+        no valid one, or none fit."""
+        best = _winners(self.plan, self.parts)
+        if isinstance(self.linked, str):
+            raise AtimError(self.linked)
+        return chosen(best, [run.records for run in self.runs], self.linked)
 
     def summary(self) -> dict[str, Any]:
         """The end of a run in plain values, as JSON lines have it."""
-        found = all(run.winner is not None for run in self.runs)
+        found = isinstance(self.linked, Linked)
         timing = dataclasses.astuple(self.best.timing) if found else None
         return {
             "program": self.key.workload,
@@ -197,8 +170,10 @@ class StagedRun:
     def report(self) -> str:
         """A few lines: the whole, then each stage with its best and its decisions."""
         lines = [f"{self.key.workload} on {self.key.target}"]
-        if all(run.winner is not None for run in self.runs):
+        if isinstance(self.linked, Linked):
             lines.append(f"best: {breakdown(dataclasses.astuple(self.best.timing))}")
+        else:
+            lines.append(f"best: none, {self.linked}")
         for number, part in enumerate(self.parts, 1):
             if isinstance(part, HostStep):
                 timing = breakdown(dataclasses.astuple(part.timing))
@@ -212,6 +187,41 @@ class StagedRun:
         return "\n".join(lines)
 
 
+def _winners(plan: StagedPlan, parts: Sequence[Run | HostStep]) -> StagedBest:
+    """The best of each stage alone. AtimError when one has none."""
+    best = tuple(part.best if isinstance(part, Run) else part for part in parts)
+    title = plan.entry.key.workload
+    return StagedBest(title, plan.func, plan.stages, plan.target, plan.resident, best)
+
+
+def chosen(best: StagedBest, records: Sequence[Sequence[Record]], linked: Linked) -> StagedBest:
+    """The schedules that were linked; `records`: of each stage of the DPUs."""
+    left = iter(records)
+    parts: list[Best | HostStep] = []
+    for part, number in zip(best.parts, linked.records, strict=True):
+        if isinstance(part, Best):
+            record = next(r for r in next(left) if r.number == number)
+            parts.append(replace(part, record=record))
+        else:
+            parts.append(part)
+    return replace(best, parts=tuple(parts), timings=linked.timings)
+
+
+def _link(plan: StagedPlan, parts: Sequence[Run | HostStep], earlier: Any) -> Linked | str:
+    """The stages together, or why not. `earlier`: what an earlier call noted, with its winners."""
+    runs = [part for part in parts if isinstance(part, Run)]
+    winners = [run.winner.number if run.winner else None for run in runs]
+    if None in winners:
+        return "a stage has no valid candidate"
+    if earlier and earlier.get("winners") == winners and "records" in earlier:
+        return Linked.of(earlier)
+    valid = [[r for r in run.records if r.timing is not None] for run in runs]
+    try:
+        return first_that_fits(_winners(plan, parts), valid)
+    except ScheduleError as error:
+        return str(error)
+
+
 def _host_summary(step: HostStep) -> dict[str, Any]:
     return {
         "program": step.stage.name,
@@ -219,12 +229,6 @@ def _host_summary(step: HostStep) -> dict[str, Any]:
         "total_s": step.timing.total,
         "timing_s": dict(zip(PHASES, dataclasses.astuple(step.timing), strict=True)),
     }
-
-
-def total_of(timings: Sequence[Timing]) -> Timing:
-    """Phase by phase."""
-    columns = zip(*map(dataclasses.astuple, timings), strict=True)
-    return Timing(*(reduce(operator.add, column, 0.0) for column in columns))
 
 
 def tune_staged(
@@ -243,13 +247,19 @@ def tune_staged(
         number = database.start(
             plan.entry.key, shared.trials, plan.entry.program, plan.entry.setting
         )
-        database.note(number, {"stages": [_fact(p) for p in plan.parts]})
+        before = next(r for r in database.runs() if r.id == number).facts.get("linked")
+        facts = {"stages": [_fact(p) for p in plan.parts]}
+        database.note(number, facts | ({"linked": before} if before else {}))
         _tell_stages(plan, display)
         results = tune_plans(kernels, list(weights.values()), shared, database, display)
         found = zip(kernels, results, strict=True)
         runs = iter([run_of(kernel, folder, result) for kernel, result in found])
         parts = tuple(p if isinstance(p, HostStep) else next(runs) for p in plan.parts)
-        run = StagedRun(plan, folder, parts)
+        linked = _link(plan, parts, before)
+        run = StagedRun(plan, folder, parts, linked)
+        if isinstance(linked, Linked):
+            winners = [r.winner.number for r in run.runs if r.winner]
+            database.note(number, facts | {"linked": {**linked.fact(), "winners": winners}})
         database.end(number, run.ended, None)
         display.end(**run.summary())
     if model is not None:

@@ -22,6 +22,7 @@ from atim.tuner.search import Options
 from atim.tuner.trial import Task
 from upmem_sim import TransferModel
 from upmem_sim.host import places
+from upmem_sim.host.home import write_home
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +76,31 @@ def test_calibration_recovers_the_simulated_system(
     assert 0.01 < model.reduction.far_ns < 100
     target = Target(dpus=128, transfer=str(path))
     assert target.transfer == str(path)
+
+
+def test_a_home_like_an_sdks_serves_all_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing on PATH but $UPMEM_HOME: doctor, a run through the exported program, calibration."""
+    home = write_home(tmp_path / "sdk", "2025.1.0")
+    monkeypatch.setenv("UPMEM_HOME", str(home))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert cli.run(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert re.search(rf"^ok  UPMEM tools +{home}/bin/dpu-upmem-dpurte-clang", text, re.M)
+    assert re.search(r"^ok  DPUs +256 in 4 ranks can be allocated, simulated", text, re.M)
+    path = tmp_path / "mine.json"
+    options = ["--dpus", "64", "--repeats", "1", "--megabytes", "1"]
+    assert cli.run(["calibrate", str(path), *options]) == 0
+    target = Target(dpus=5, transfer=str(path)).on_hardware()
+    workload = workloads.get("va", (1001,))
+    sketch, decisions = manual.prim_style(workload, target)
+    artifact = toolchain.build(pipeline.compile(sketch, decisions, target), target)
+    inputs = workload.inputs(np.random.default_rng(0))
+    outcome = runtime.run(artifact, inputs)
+    assert outcome.outputs is not None
+    assert np.array_equal(outcome.outputs["C"], workload.reference(inputs))
+    assert min(outcome.timing.h2d, outcome.timing.kernel, outcome.timing.d2h) > 0
 
 
 def test_more_dpus_than_there_are(tmp_path: Path) -> None:
