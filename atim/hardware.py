@@ -8,6 +8,7 @@ installs under the same names do as well; their times are simulated, those of th
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import os
 import shlex
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import upmem_sim
 from atim.codegen import Sources
 from atim.codegen.check_c import file_names
 from atim.codegen.driver_c import HostProgram, emit_program
@@ -53,6 +55,7 @@ DPU_CONFIG = "dpu-pkg-config"
 NAME = "program"
 REPEATS = 5
 WARM_UPS = 1
+SOURCES = (".py", ".h", ".c", ".s", ".S", ".csv")
 TIME_LIMIT_S = 1800.0
 
 
@@ -126,12 +129,14 @@ def exported(sources: Sources, resident: Sequence[str]) -> Exported:
 
 
 def build_program(tools: Tools, exported: Exported) -> tuple[Path, str]:
-    """(folder with check and the DPU program, name of the latter). Built once for each content."""
+    """(folder with check and the DPU program, name of the latter). Built once for each content and
+    compiler."""
     with tempfile.TemporaryDirectory(dir=cache_folder()) as temporary:
         work = Path(temporary) / NAME
         files = exported.write(work)
         texts = [path.read_text() for path in files]
-        key = hashlib.sha256("\0".join([repr(tools), *texts]).encode()).hexdigest()
+        built_by = [repr(tools), simulator_identity() if tools.simulated else ""]
+        key = hashlib.sha256("\0".join([*built_by, *texts]).encode()).hexdigest()
         folder = cache_folder() / f"hardware-{key[:32]}"
         if not folder.exists():
             for command in _commands(tools, exported, [path.name for path in files]):
@@ -142,6 +147,16 @@ def build_program(tools: Tools, exported: Exported) -> tuple[Path, str]:
                 if not folder.exists():  # otherwise another process was faster
                     raise
     return folder, f"{exported.program.name}.dpu"
+
+
+@functools.cache
+def simulator_identity() -> str:
+    """A digest of upmem_sim's files: its version does not change with each edit of its compiler."""
+    folder = Path(upmem_sim.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(p for p in folder.rglob("*") if p.suffix in SOURCES and p.is_file()):
+        digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def _commands(tools: Tools, exported: Exported, files: Sequence[str]) -> list[list[str]]:

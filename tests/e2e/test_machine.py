@@ -103,6 +103,18 @@ def test_a_home_like_an_sdks_serves_all_commands(
     assert min(outcome.timing.h2d, outcome.timing.kernel, outcome.timing.d2h) > 0
 
 
+def test_programs_of_an_older_compiler_are_built_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = Target(dpus=2)
+    workload = workloads.get("va", (16,))
+    sources = pipeline.compile(*manual.prim_style(workload, target), target)
+    tools, program = hardware.find_tools(), hardware.exported(sources, [])
+    first, _ = hardware.build_program(tools, program)
+    assert hardware.build_program(tools, program)[0] == first
+    monkeypatch.setattr(hardware, "simulator_identity", lambda: "edited")
+    edited, _ = hardware.build_program(tools, program)
+    assert edited != first
+
+
 def test_more_dpus_than_there_are(tmp_path: Path) -> None:
     with pytest.raises(HardwareError, match="DPUs: 300 requested, limit 256"):
         calibrate.measure(300)
