@@ -141,16 +141,16 @@ static inline int32_t {name}(int32_t sum, const {A}_t *a, const {B}_t *b) {{
 """
 
 _ADD_WORDS = """\
-/* to = a {sign} b for 8 bytes of neighbours: their uppermost bits are dealt with apart, so that
- * nothing is carried from one to the next */
-static inline void {name}({A}_t *to, const {A}_t *a, const {A}_t *b) {{
-    const uint64_t u = *(const word_t *)a, v = *(const word_t *)b;
+/* to = a {sign} b for the 8 bytes of neighbours of one word: their uppermost bits are dealt with
+ * apart, so that nothing is carried from one to the next */
+static inline void {name}({A}_t *to, const {A}_t *a, const {A}_t *b, int32_t word) {{
+    const uint64_t u = ((const word_t *)a)[word], v = ((const word_t *)b)[word];
     const uint32_t u0 = (uint32_t)u, u1 = (uint32_t)(u >> 32);
     const uint32_t v0 = (uint32_t)v, v1 = (uint32_t)(v >> 32);
     const uint32_t top = 0x80808080u;
     const uint32_t low = {low};
     const uint32_t high = {high};
-    *(word_t *)to = (uint64_t)high << 32 | low;
+    ((word_t *)to)[word] = (uint64_t)high << 32 | low;
 }}
 """
 _LANE_SUMS = {

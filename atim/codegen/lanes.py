@@ -1,8 +1,9 @@
 """Sums of narrow elements, 8 bytes at a time in ordinary registers.
 
-`for u < 8 (unrolled): C[..u] = A[..u] + B[..u]` on bytes becomes `add_int8(&C, &A, &B)`, which adds
-all but the uppermost bits of each element, and those without a carry (Hacker's Delight, 2-18). Only
-elements in WRAM that lie side by side in whole words are handled; the values are the same.
+`for u < 8 (unrolled): C[..u] = A[..u] + B[..u]` on bytes becomes `add_int8(&C, &A, &B, 0)`, which
+adds all but the uppermost bits of each element, and those without a carry (Hacker's Delight, 2-18).
+Only elements in WRAM that lie side by side in whole words are handled; the values are the same. A
+longer loop goes over words of the same addresses, which the compiler then adds up only once.
 """
 
 from __future__ import annotations
@@ -59,10 +60,10 @@ def _joined(loop: For, ranges: Ranges) -> Stmt | None:
     turns, rest = divmod(int(loop.extent), count)
     if rest:
         return None
+    start = tirx.IntImm("int32", 0)
     word = tirx.Var(str(loop.loop_var.name), "int32")
-    first: ir.Expr = tirx.IntImm("int32", 0)
-    if turns > 1:
-        first = word * tirx.IntImm("int32", count)
-    ends = [tirx.address_of(moved(load, {loop.loop_var: first}, ranges)) for load in loads]
-    call = tirx.Evaluate(tirx.call_extern("void", name, *ends))
-    return call if turns == 1 else For(word, 0, turns, ForKind.UNROLLED, call)
+    ends = [tirx.address_of(moved(load, {loop.loop_var: start}, ranges)) for load in loads]
+    call = tirx.call_extern("void", name, *ends, word if turns > 1 else start)
+    if turns == 1:
+        return tirx.Evaluate(call)
+    return For(word, 0, turns, ForKind.UNROLLED, tirx.Evaluate(call))

@@ -303,6 +303,26 @@ def test_bytes_are_added_eight_at_a_time(dtype, minus, unroll, rng):
     np.testing.assert_array_equal(out, x - y if minus else x + y)
 
 
+def test_words_of_a_longer_loop_share_their_addresses(rng):
+    """Two loads, a store and twelve instructions for 8 bytes; the addresses only once a loop."""
+    counts = []
+    for n in (2048, 4096):
+        a, b = te.placeholder((n,), "int8", "A"), te.placeholder((n,), "int8", "B")
+        s = Schedule(te.create_prim_func([a, b, te.compute((n,), lambda i: a[i] + b[i], "C")]))
+        block = s.get_sblock("C")
+        d, t, o, _, u = s.split(s.get_loops(block)[0], factors=[1, 1, None, 32, 32])
+        s.bind(d, "blockIdx.x")
+        s.bind(t, "threadIdx.x")
+        for k in range(2):
+            s.compute_at(s.cache_read(block, k, WRAM), o)
+        s.reverse_compute_at(s.cache_write(block, 0, WRAM), o)
+        s.unroll(u)
+        artifact = build(compile_func(s.mod["main"], TARGET), TARGET, host=False)
+        arrays = {name: full_range(rng, (n,), "int8") for name in ("A", "B")}
+        counts.append(run(artifact, arrays, representatives=True).counters["instructions"])
+    assert (counts[1] - counts[0]) / 2048 < 17 / 8
+
+
 # cost --------------------------------------------------------------------------------------------
 
 
