@@ -18,7 +18,7 @@ and drop the checks from three of them, where the times measured at O1 have them
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -51,6 +51,7 @@ Arrays = dict[str, Array]
 QUICK = (72, 1)
 LARGEST_VA = 16  # larger values of L are sizes of a matrix
 MEAN_LIMIT, RATIO_LIMIT = 0.08, 0.10
+ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +162,9 @@ def in_order(times: dict[str, float]) -> bool:
     return all(b <= 1.015 * a for a, b in pairwise(steps))
 
 
-def ratios(rows: dict[Case, dict[str, float]], name: str) -> dict[str, float]:
-    """Geometric mean of each step over the rows of one kind."""
-    chosen = [times for case, times in rows.items() if case.name == name]
+def ratios(rows: Iterable[dict[str, float]]) -> dict[str, float]:
+    """Geometric mean of each step over some rows."""
+    chosen = list(rows)
     logs = {step: [np.log(t[a] / t[b]) for t in chosen] for step, a, b in STEPS}
     return {step: float(np.exp(np.mean(values))) for step, values in logs.items()}
 
@@ -186,24 +187,24 @@ def table(measured: dict[Case, dict[str, float]], known: dict[Case, dict[str, fl
 
 
 def judge(measured: dict[Case, dict[str, float]], known: dict[Case, dict[str, float]]) -> bool:
-    """Print the means of published rows; True when they are within the limits."""
+    """Print the means of published rows, by case and of all; True when orders, the mean error and
+    the geometric mean of each step over all rows are within the limits."""
     both = {case: times for case, times in measured.items() if case in known}
     good = all(in_order(times) for times in measured.values())
     if not both:
         return good
-    errors = [abs(times[k] / known[case][k] - 1) for case, times in both.items() for k in times]
-    print(f"\nkernel times: mean absolute error {np.mean(errors):.1%}, largest {max(errors):.1%}")
-    good = good and float(np.mean(errors)) <= MEAN_LIMIT
-    print("geometric means of the steps, simulated / published:")
-    for name in dict.fromkeys(case.name for case in both):
-        ours = ratios(both, name)
-        theirs = ratios({case: known[case] for case in both}, name)
-        cells = []
-        for step, value in ours.items():
-            error = value / theirs[step] - 1
-            good = good and abs(error) <= RATIO_LIMIT
-            cells.append(f"{step} {value:.2f} / {theirs[step]:.2f} ({error:+.0%})")
+    off = [abs(times[k] / known[case][k] - 1) for case, times in both.items() for k in times]
+    print(f"\nkernel times: mean absolute error {np.mean(off):.1%}, largest {max(off):.1%}")
+    good = good and float(np.mean(off)) <= MEAN_LIMIT
+    print("geometric means of the steps, simulated / published; those of all rows are judged:")
+    for name in (*dict.fromkeys(case.name for case in both), ALL):
+        chosen = [case for case in both if name in (case.name, ALL)]
+        ours, theirs = (ratios(rows[case] for case in chosen) for rows in (both, known))
+        errors = {step: value / theirs[step] - 1 for step, value in ours.items()}
+        cells = [f"{n} {ours[n]:.2f} / {theirs[n]:.2f} ({e:+.0%})" for n, e in errors.items()]
         print(f"  {name:10} {',  '.join(cells)}")
+        if name == ALL:
+            good = good and max(map(abs, errors.values())) <= RATIO_LIMIT
     return good
 
 

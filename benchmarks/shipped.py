@@ -2,10 +2,12 @@
 
 The published table (data/shipped.csv) holds the factors of TVM's splits: for a reduction S S S R S
 R S R, for element-wise work S S S S S, outer to inner, the first over DPUs and the second of the
-last spatial axis over tasklets. It doesn't say at which of two loops each cache sits, so every
-`reading` is one possible meaning, and the fastest may count for ATiM. What our sketches can't
-express: sums kept in WRAM between tiles (ours are in registers), tiles below 8 bytes (rounded up),
-the vector cached at another loop than the matrix, and the code of a loop that TVM unrolls in part.
+last spatial axis over tasklets. It doesn't say at which of two loops the caches sit (by ATiM's
+rules inside the fourth or the sixth level of a reduction, the third or fourth of element-wise
+work), so every `reading` is one possible meaning, and the fastest may count for ATiM. A place whose
+caches pass the WRAM that ATiM's verifier allows can't be meant. What our sketches can't express:
+sums kept in WRAM between tiles (ours are in registers), tiles below 8 bytes (rounded up), the
+vector cached at another loop than the matrix, and the code of a loop that TVM unrolls in part.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ __all__ = ["Shipped", "Task", "readings", "table"]
 DATA = Path(__file__).parent / "data" / "shipped.csv"
 REGISTER_ROWS = 8  # rows whose sums our kernels keep in registers
 LONGEST_UNROLL = 64
+ATIM_WRAM_BYTES = 24_576  # ATiM's verifier: caches of all tasklets
 
 Task = tuple[str, dict[str, int]]
 
@@ -91,7 +94,9 @@ def _rows(shipped: Shipped, sketch: Sketch) -> Iterator[dict[str, int]]:
         fixed["pieces"] = shipped.splits[0][1][0]
     _, _, s2, s3, s4 = spatial[-1]
     blocks = sorted({s4, *(b for b in (s3 * s4, s2 * s3 * s4) if b <= REGISTER_ROWS)})
-    for tile, block, vector in product(sorted({r2, r1 * r2}), blocks, (0, 1)):
+    places = ((r1 * r2, s3 * s4), (r2, s4))
+    held = [(tile, tile * rows + tile + rows) for tile, rows in places]
+    for tile, block, vector in product(_allowed(held, shipped.tasklets, 4), blocks, (0, 1)):
         for unroll in _unrolls(shipped, tile, block):
             yield fixed | {"tile": tile, "row_block": block, "vector": vector, "unroll": unroll}
 
@@ -100,16 +105,21 @@ def _elementwise(shipped: Shipped, sketch: Sketch) -> Iterator[dict[str, int]]:
     ((_, (dpus, tasklets, _, s3, s4)),) = shipped.splits
     (axis,) = sketch.roles.grid
     fixed = {f"dpus_{sketch.program.axes[axis].name}": dpus, "tasklets": tasklets}
-    for tile in sorted({s4, s3 * s4}):
+    for tile in _allowed([(s3 * s4, 3 * s3 * s4), (s4, 3 * s4)], tasklets, 4):
         for unroll in _unrolls(shipped, tile, 1):
             yield fixed | {"tile": tile, "unroll": unroll}
 
 
 def _reduce(shipped: Shipped) -> Iterator[dict[str, int]]:
     (_, (pieces, _)), (_, (tasklets, _)), (_, (_, r1, r2)) = shipped.splits
-    for tile in sorted({r2, r1 * r2}):
+    for tile in _allowed([(r1 * r2, r1 * r2), (r2, r2)], tasklets, 8):
         for unroll in _unrolls(shipped, tile, 1):
             yield {"pieces": pieces, "tasklets": tasklets, "tile": tile, "unroll": unroll}
+
+
+def _allowed(places: Sequence[tuple[int, int]], tasklets: int, item: int) -> list[int]:
+    """Tiles of the places, each with the elements that its caches hold, that ATiM allows."""
+    return sorted({tile for tile, held in places if held * tasklets * item <= ATIM_WRAM_BYTES})
 
 
 def _unrolls(shipped: Shipped, tile: int, block: int) -> set[int]:
