@@ -1,9 +1,10 @@
-"""Reductions to a value and its place (argmax, argmin) -> two reductions of one value each.
+"""Reductions to several values (argmax, sums with sums of squares) -> one reduction for each.
 
-`te` and TOPI write them as one block that keeps both. The value is an ordinary maximum or minimum;
-the place is then the least (or greatest) index at which the tensor has that value. On DPUs both
-are plain reductions. Integers give what the block gives, save where a row holds nothing but the
-type's own limit, for which the place is the first as in NumPy; floats must not hold NaN.
+Values that don't look at each other are taken apart as they are. Of a value and its place, which
+`te` and TOPI write as one block, the value is an ordinary maximum or minimum; the place is then
+the least (or greatest) index at which the tensor has that value. On DPUs both are plain reductions.
+Integers give what the block gives, save where a row holds nothing but the type's own limit, for
+which the place is the first as in NumPy; floats must not hold NaN.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import tvm_ffi
 from tvm import ir, s_tir, tirx
 
 from atim.errors import UnsupportedError
+from atim.schedules.loads import loads_of
 
 __all__ = ["rewrite_arguments"]
 
@@ -46,8 +48,7 @@ def rewrite_arguments(func: tirx.PrimFunc) -> tirx.PrimFunc:
     for nest in nests:
         block = _only_block(nest)
         if block is not None and isinstance(block.body, tirx.SeqStmt):
-            pair = _pair(block)
-            changed += [_nest(nest, block, pair, place=False), _nest(nest, block, pair, place=True)]
+            changed += _apart(nest, block) or _value_and_place(nest, block)
         else:
             changed.append(nest)
     if len(changed) == len(nests):
@@ -65,6 +66,43 @@ def _only_block(nest: Node) -> Node | None:
     return nest.block if isinstance(nest, s_tir.SBlockRealize) else None
 
 
+def _value_and_place(nest: Node, block: Node) -> list[Node]:
+    pair = _pair(block)
+    return [_nest(nest, block, pair, place=False), _nest(nest, block, pair, place=True)]
+
+
+def _apart(nest: Node, block: Node) -> list[Node]:
+    """A nest for each result where none looks at another one's; empty where one does."""
+    values = {s.var: s.value for s in block.body.seq if isinstance(s, tirx.Bind)}
+    stores = [s for s in block.body.seq if isinstance(s, tirx.BufferStore)]
+    starts = {s.buffer: s for s in block.init.seq} if block.init is not None else {}
+    nests = []
+    for store in stores:
+        value = values.get(store.value, store.value)
+        others = [s.buffer for s in stores if not s.buffer.same_as(store.buffer)]
+        read = [load.source for load in loads_of(value, {})]
+        if any(source.same_as(other) for source in read for other in others):
+            return []
+        own = tirx.BufferLoad(store.buffer, list(store.indices))
+        new = s_tir.SBlock(
+            block.iter_vars,
+            [r for r in block.reads if any(r.source.same_as(source) for source in read)],
+            [_region(own)],
+            str(store.buffer.name),
+            tirx.BufferStore(store.buffer, value, list(store.indices)),
+            starts.get(store.buffer),
+        )
+        nests.append(_renewed(_with_block(nest, new)))
+    return nests
+
+
+def _with_block(nest: Node, block: Node) -> Node:
+    def change(realize: Node, _: object) -> Node:
+        return s_tir.SBlockRealize(realize.iter_values, realize.predicate, block)
+
+    return tvm_ffi.structural_mutate(nest, [(s_tir.SBlockRealize, change)])
+
+
 def _pair(block: Node) -> _Pair:
     """The block's meaning. The value's update compares it with an element and keeps one."""
     values = {s.var: s.value for s in block.body.seq if isinstance(s, tirx.Bind)}
@@ -79,7 +117,7 @@ def _pair(block: Node) -> _Pair:
         own = kept.true_value
         kinds = (tirx.GT, tirx.GE, tirx.LT, tirx.LE)
         if (
-            isinstance(index, tirx.Var)
+            not loads_of(index, {})
             and first is not None
             and isinstance(comparison, kinds)
             and tvm_ffi.structural_equal(comparison.a, own)
@@ -141,11 +179,7 @@ def _nest(nest: Node, block: Node, pair: _Pair, place: bool) -> Node:
         tirx.BufferStore(buffer, kind(own, here), indices),
         tirx.BufferStore(buffer, start, indices),
     )
-
-    def change(realize: Node, _: object) -> Node:
-        return s_tir.SBlockRealize(realize.iter_values, realize.predicate, new)
-
-    return _renewed(tvm_ffi.structural_mutate(nest, [(s_tir.SBlockRealize, change)]))
+    return _renewed(_with_block(nest, new))
 
 
 def _renewed(nest: Node) -> Node:

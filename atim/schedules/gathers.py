@@ -11,13 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tvm
 import tvm_ffi
 from tvm import ir, s_tir, sym, tirx
 
-from atim.errors import UnsupportedError
-
-__all__ = ["Gathered", "named_apart", "narrow_indices", "with_gathers"]
+__all__ = ["Gathered", "named_apart", "with_gathers"]
 
 # TVM's nodes have no Python types worth naming
 Node = Any
@@ -224,20 +221,3 @@ def named_apart(func: tirx.PrimFunc) -> tirx.PrimFunc:
         return func
     body = tvm_ffi.structural_map(func.body, [(tirx.Var, lambda v: new.get(v, v))])
     return tirx.PrimFunc(func.params, body, attrs=func.attrs)
-
-
-def narrow_indices(func: tirx.PrimFunc) -> tirx.PrimFunc:
-    """The program with 32-bit loops, as DPUs count; unchanged where they are.
-
-    Raises `UnsupportedError` for 64-bit loops over tensors of int64, which TVM can't narrow.
-    """
-    wide: list[Node] = []
-    tvm_ffi.structural_walk(func.body, [(tirx.For, wide.append)])
-    if not any(str(loop.loop_var.ty) == "int64" for loop in wide):
-        return func
-    try:
-        narrowed = tirx.transform.ForceNarrowIndexToInt32()(tvm.IRModule({"main": func}))
-    except (tvm.error.InternalError, TypeError, ValueError) as error:
-        names = ", ".join(str(p.name) for p in func.params if str(p.dtype) == "int64")
-        raise UnsupportedError(f"loops of int64 over int64 tensors ({names}): use int32") from error
-    return narrowed["main"]

@@ -20,8 +20,9 @@ from tvm.s_tir import Schedule
 from atim.errors import UnsupportedError
 from atim.functions import KERNEL, on_dpus
 from atim.schedules.arguments import rewrite_arguments
-from atim.schedules.gathers import named_apart, narrow_indices, with_gathers
+from atim.schedules.gathers import named_apart, with_gathers
 from atim.schedules.loads import calls_of
+from atim.schedules.normal import normal
 from atim.schedules.program import analyse, is_reduction
 
 __all__ = ["Stage", "stages_of"]
@@ -52,7 +53,7 @@ def stages_of(func: tirx.PrimFunc) -> tuple[Stage, ...]:
 
     Raises `UnsupportedError` with every block's reason where nothing can be placed on DPUs.
     """
-    func = _with_squares(narrow_indices(func))
+    func = _with_squares(normal(func))
     whole = _single(func)
     if whole is not None:
         return (whole,)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import tvm
+import tvm_ffi
 from numpy.typing import NDArray
 from tvm import tirx
 
@@ -34,6 +35,7 @@ from atim.errors import (
 from atim.evaluate import axes, evaluate, written
 from atim.export import Data
 from atim.schedules import Sketch, design_space
+from atim.schedules.loads import loads_of
 from atim.schedules.rules import apply
 from atim.schedules.shapes import shape_of
 from atim.schedules.terms import terms_of
@@ -123,12 +125,30 @@ class Problem:
 
 
 def sample_inputs(func: tirx.PrimFunc) -> dict[str, Array]:
-    """The inputs that kernels are run on."""
+    """The inputs that kernels are run on; those that are places in another tensor lie in it."""
     rng = np.random.default_rng(DATA_SEED)
-    return {
+    arrays = {
         p.name: random_array(rng, tuple(int(n) for n in p.shape), str(p.dtype))
         for p in input_tensors(func)
     }
+    for name, extent in _extents_behind(func).items():
+        if name in arrays:
+            arrays[name] %= arrays[name].dtype.type(min(extent, np.iinfo(arrays[name].dtype).max))
+    return arrays
+
+
+def _extents_behind(func: tirx.PrimFunc) -> dict[str, int]:
+    """For the names of tensors that others are read through: the least extent of an axis."""
+    extents: dict[str, int] = {}
+
+    def visit(load: Any) -> None:
+        for index, extent in zip(load.indices, load.source.shape, strict=True):
+            for inner in loads_of(index, {}):
+                name = str(inner.source.name)
+                extents[name] = min(extents.get(name, int(extent)), int(extent))
+
+    tvm_ffi.structural_walk(func.body, [(tvm.ir.TensorLoad, visit)])
+    return extents
 
 
 def staged_arrays(inputs: Mapping[str, Array], stages: Sequence[tirx.PrimFunc]) -> dict[str, Array]:

@@ -15,6 +15,7 @@ from atim.errors import ScheduleError, UnsupportedError, UsageError
 from atim.hardware import find_tools
 from atim.schedules import Sketch
 from atim.schedules.manual import prim_choices
+from atim.schedules.normal import normal
 from atim.schedules.shapes import canonical
 from atim.schedules.verify import check, explain
 from atim.target import Target
@@ -101,7 +102,7 @@ class Plan:
 
 
 def program_of(program: Any, name: str = "") -> tuple[tirx.PrimFunc, str]:
-    """The PrimFunc, and what to call it."""
+    """The PrimFunc with 32-bit loops and axes everywhere, and what to call it."""
     if isinstance(program, Workload):
         sizes = "x".join(map(str, program.shape))
         return program.func, name or f"{program.name} {sizes} {program.dtype}"
@@ -121,7 +122,7 @@ def program_of(program: Any, name: str = "") -> tuple[tirx.PrimFunc, str]:
             )
     output = func.params[-1]
     sizes = "x".join(str(n) for n in output.shape)
-    return func, name or f"{output.name} {sizes} {output.dtype}"
+    return normal(func), name or " ".join(filter(None, (output.name, sizes, str(output.dtype))))
 
 
 def _check_tensors(tensors: Sequence[Any]) -> None:

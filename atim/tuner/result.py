@@ -20,6 +20,7 @@ from atim.errors import AtimError, UsageError
 from atim.export import write_folder
 from atim.runtime import Timing
 from atim.schedules import Sketch
+from atim.schedules.normal import shaped
 from atim.schedules.rules import apply
 from atim.tuner.database import Record, RunKey
 from atim.tuner.display import PHASES, breakdown
@@ -90,10 +91,10 @@ class Built:
         if len(inputs) + len(named) != len(names) or set(names[: len(inputs)]) & set(named):
             raise UsageError(f"{len(inputs) + len(named)} inputs given, needs {', '.join(names)}")
         given = {**dict(zip(names, inputs, strict=False)), **named}
-        arrays = {name: array_of(value) for name, value in given.items()}
+        arrays = {n: shaped(self.func, n, array_of(value)) for n, value in given.items()}
         outcome = runtime.run(self.artifact, arrays, resident=self.resident, threads=threads)
         assert outcome.outputs is not None
-        outputs = tuple(outcome.outputs.values())
+        outputs = tuple(shaped(self.func, n, a, back=True) for n, a in outcome.outputs.items())
         return outputs[0] if len(outputs) == 1 else outputs, outcome.timing
 
     def export(self, folder: str | Path, *, data: bool = True) -> list[Path]:

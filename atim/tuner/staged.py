@@ -24,6 +24,7 @@ from atim.errors import ScheduleError, UnsupportedError, UsageError
 from atim.outcome import Timing
 from atim.schedules import Sketch, design_space
 from atim.schedules.manual import prim_of
+from atim.schedules.normal import normal, shaped
 from atim.schedules.stages import Stage, stages_of
 from atim.schedules.terms import terms_of
 from atim.schedules.verify import check, explain
@@ -109,9 +110,11 @@ class Staged:
         for name in self.inputs:
             if name not in given:
                 raise UsageError(f"input {name} is missing, needs {', '.join(self.inputs)}")
-        tensors = {name: array_of(value) for name, value in given.items()}
+        tensors = {n: shaped(self.func, n, array_of(value)) for n, value in given.items()}
         read = {name: tensors[name] for name in self.chain.inputs}
-        outputs, timing = self.chain(read, threads)
+        results, timing = self.chain(read, threads)
+        named = zip(self.outputs, results, strict=True)
+        outputs = tuple(shaped(self.func, name, a, back=True) for name, a in named)
         return outputs[0] if len(outputs) == 1 else outputs, timing
 
     @cached_property
@@ -142,6 +145,7 @@ def build_stages(
     no legal schedule, `UsageError` for unknown resident names.
     """
     func = program if isinstance(program, tirx.PrimFunc) else te.create_prim_func(list(program))
+    func = normal(func)
     stages = stages_of(func)
     inputs, outputs = ends_of(func, stages, resident)
     steps: list[KernelStep | HostStep] = []

@@ -18,7 +18,7 @@ from typing import Any
 import tvm
 from tvm import tirx
 
-from atim.errors import AtimError, ScheduleError
+from atim.errors import AtimError, ScheduleError, UnsupportedError
 from atim.schedules.stages import Stage
 from atim.target import Target
 from atim.tuner import experience
@@ -93,7 +93,10 @@ class StagedPlan:
         if not places:
             return
         upto = self.stages[: places[-1] + 1]
-        arrays = staged_arrays(sample_inputs(self.func), [stage.func for stage in upto])
+        try:
+            arrays = staged_arrays(sample_inputs(self.func), [stage.func for stage in upto])
+        except IndexError as error:
+            raise UnsupportedError(f"no inputs to measure it with: {error}") from error
         for part in self.parts:
             if isinstance(part, HostStep):
                 outputs, _ = part.run(arrays, threads=1)

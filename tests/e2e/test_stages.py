@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import special
-from tvm import te, topi
+from tvm import te, tirx, topi
 
 import atim
 from atim import cli
@@ -216,3 +216,28 @@ def test_unknown_resident_names(tmp_path: Path) -> None:
     with pytest.raises(atim.UsageError, match="resident: 'W' unknown, inputs: X"):
         atim.tune(softmax_program(x), TARGET, resident=["W"], work_dir=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_results_without_axes(dtype: str, rng: np.random.Generator) -> None:
+    a = te.placeholder(SHAPE, dtype, "A")
+    values = (rng.standard_normal(SHAPE) * 50).astype(dtype)
+    output, _ = build_stages([a, topi.argmax(a)], TARGET)(values)
+    assert (output.shape, int(output)) == ((), int(values.argmax()))
+
+
+def test_scalars_as_operands(rng: np.random.Generator) -> None:
+    a, s = te.placeholder(SHAPE, "float32", "A"), te.placeholder((), "float32", "s")
+    total = topi.sum(a)
+    y = te.compute(SHAPE, lambda i, j: a[i, j] / total() * s(), "y")
+    values, scale = rng.random(SHAPE, "float32"), np.asarray(3, "float32")
+    output, _ = build_stages([a, s, y], TARGET)(values, scale)
+    np.testing.assert_allclose(output, values / values.sum() * 3, rtol=1e-5)
+
+
+def test_wide_loops_over_wide_values(rng: np.random.Generator) -> None:
+    rows, columns = (tirx.IntImm("int64", n) for n in SHAPE)
+    a = te.placeholder((rows, columns), "int64", "A")
+    values = rng.integers(-(2**40), 2**40, SHAPE)
+    output, _ = build_stages([a, topi.argmax(a, axis=1)], TARGET)(values)
+    np.testing.assert_array_equal(output, values.argmax(1))

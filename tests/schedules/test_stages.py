@@ -82,7 +82,7 @@ def test_other_blocks_of_two_results_are_refused() -> None:
     a, k = matrix(), te.reduce_axis((0, 45), "k")
 
     def combine(one: tuple, other: tuple) -> tuple:
-        return one[0] + other[0], one[1] * other[1]
+        return one[0] + other[0], one[1] * other[1] + one[0]
 
     def start(t0: str, t1: str) -> tuple:
         return tirx.const(0, t0), tirx.const(1, t1)
@@ -91,6 +91,13 @@ def test_other_blocks_of_two_results_are_refused() -> None:
     s, p = te.compute((13,), lambda i: both((a[i, k], a[i, k]), axis=k), name="t")
     with pytest.raises(UnsupportedError, match="block t: 2 results"):
         cut([a, s, p])
+
+
+def test_two_results_that_do_not_meet_are_two_reductions() -> None:
+    a = te.placeholder((2, 6, 5), "float32", "A")
+    g, b = te.placeholder((6,), "float32", "g"), te.placeholder((6,), "float32", "b")
+    found = cut([a, g, b, topi.nn.group_norm(a, g, b, 3, 1, [2])])
+    assert sum(reason is None for *_, reason in found) >= 2
 
 
 def test_squares_are_products() -> None:
