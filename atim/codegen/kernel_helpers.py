@@ -27,9 +27,9 @@ static inline int32_t mul_step_add(int32_t sum, int32_t a, int32_t b) {
             STEP(24) STEP(25) STEP(26) STEP(27) STEP(28) STEP(29) STEP(30)
             "mul_step %0, %1, %0, 31\\n.Lmul_end%=:"
 #ifdef __riscv
-            : "+R"(pair)
+            : "+&R"(pair)
 #else
-            : "+r"(pair)
+            : "+&r"(pair)
 #endif
             : "r"(b));
 #undef STEP

@@ -34,16 +34,21 @@ _INT32_MAX = 2**31 - 1
 def normal(func: tirx.PrimFunc) -> tirx.PrimFunc:
     """The program with 32-bit loops and indices and with axes everywhere; unchanged where it is so.
 
-    Raises `UnsupportedError` for extents of 0, unknown ones, and those beyond 32 bits.
+    Raises `UnsupportedError` for extents of 0, unknown ones, and those beyond 32 bits; and for
+    blocks that aren't one statement at every point of their loops.
     """
     if not isinstance(func.body, s_tir.SBlockRealize):
-        return func
+        raise UnsupportedError("the program has no blocks, only bare loops")
     root = func.body.block
     buffers = [*func.params, *root.alloc_buffers]
     for buffer in buffers:
         _check_shape(buffer)
     new = {b: _declared(b) for b in buffers if not _is_normal(b)}
     nests = list(root.body.seq) if isinstance(root.body, tirx.SeqStmt) else [root.body]
+    if str(root.name_hint) != "root":
+        raise UnsupportedError(f"block {root.name_hint}: not in loops of the program's own")
+    for nest in nests:
+        _check_nest(nest)
     if not new and not any(_is_wide(nest) for nest in nests):
         return func
     changed = [_Nest.of(nest).rebuilt(new) for nest in nests]
@@ -73,6 +78,25 @@ def _check_shape(buffer: Node) -> None:
         if not 1 <= int(extent) <= _INT32_MAX:
             limit = "at least 1" if int(extent) < 1 else f"at most {_INT32_MAX:,}"
             raise UnsupportedError(f"tensor {buffer.name}: extent {int(extent)}, {limit} needed")
+
+
+def _check_nest(nest: Node) -> None:
+    """Rules take loops for the axes of a block, and a block as one that runs at all of them."""
+    found = _Nest.of(nest)
+    block, loops = found.realize.block, [loop.loop_var for loop in found.loops]
+    for axis, value in zip(block.iter_vars, found.realize.iter_values, strict=True):
+        own = any(value.same_as(loop) for loop in loops)
+        if not own and not isinstance(value, tirx.IntImm):
+            raise UnsupportedError(
+                f"block {block.name_hint}: axis {axis.var.name} is {value}, not a loop by itself"
+            )
+    always = found.realize.predicate
+    if not (isinstance(always, tirx.IntImm) and int(always)):
+        raise UnsupportedError(f"block {block.name_hint}: only runs where {always}")
+    inner: list[Node] = []
+    tvm_ffi.structural_walk(block.body, [(tirx.For, inner.append), (s_tir.SBlock, inner.append)])
+    if inner:
+        raise UnsupportedError(f"block {block.name_hint}: holds loops or blocks of its own")
 
 
 def _is_normal(buffer: Node) -> bool:

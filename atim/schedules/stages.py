@@ -53,7 +53,7 @@ def stages_of(func: tirx.PrimFunc) -> tuple[Stage, ...]:
 
     Raises `UnsupportedError` with every block's reason where nothing can be placed on DPUs.
     """
-    func = _with_squares(normal(func))
+    func = _plain(normal(func))
     whole = _single(func)
     if whole is not None:
         return (whole,)
@@ -80,8 +80,9 @@ def stages_of(func: tirx.PrimFunc) -> tuple[Stage, ...]:
     return tuple(stages)
 
 
-def _with_squares(func: tirx.PrimFunc) -> tirx.PrimFunc:
-    """The program with x * x for powers of 2, as NumPy computes them: no function of the host."""
+def _plain(func: tirx.PrimFunc) -> tirx.PrimFunc:
+    """The program with x * x for powers of 2, as NumPy computes them: no function of the host; and
+    with an exclusive or for the complement."""
 
     def square(call: ir.Call, mutator: tvm_ffi.StructuralMutator) -> Node:
         name = str(getattr(call.op, "name", "")).rpartition(".")[2]
@@ -91,7 +92,12 @@ def _with_squares(func: tirx.PrimFunc) -> tirx.PrimFunc:
             return base * base
         return mutator.default_mutate(call)
 
-    body = tvm_ffi.structural_mutate(func.body, [(ir.Call, square)])
+    def complement(node: Node, mutator: tvm_ffi.StructuralMutator) -> Node:
+        ones = tirx.max_value(str(node.ty)) if "u" in str(node.ty) else tirx.const(-1, str(node.ty))
+        return mutator.mutate(node.a) ^ ones
+
+    rows = [(ir.Call, square), (tirx.BitwiseNot, complement)]
+    body = tvm_ffi.structural_mutate(func.body, rows)
     return func if body.same_as(func.body) else tirx.PrimFunc(func.params, body, attrs=func.attrs)
 
 

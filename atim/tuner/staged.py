@@ -113,8 +113,8 @@ class Staged:
         tensors = {n: shaped(self.func, n, array_of(value)) for n, value in given.items()}
         read = {name: tensors[name] for name in self.chain.inputs}
         results, timing = self.chain(read, threads)
-        named = zip(self.outputs, results, strict=True)
-        outputs = tuple(shaped(self.func, name, a, back=True) for name, a in named)
+        found = zip(self.outputs, results, strict=True)
+        outputs = tuple(shaped(self.func, name, a, back=True) for name, a in found)
         return outputs[0] if len(outputs) == 1 else outputs, timing
 
     @cached_property

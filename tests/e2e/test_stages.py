@@ -18,6 +18,8 @@ import atim
 from atim import cli
 from atim.chain import Chain
 from atim.errors import ScheduleError
+from atim.schedules import Sketch
+from atim.schedules.stages import Stage
 from atim.target import Target
 from atim.tuner.folder import open_best
 from atim.tuner.linked import StagedBest, first_that_fits
@@ -241,3 +243,26 @@ def test_wide_loops_over_wide_values(rng: np.random.Generator) -> None:
     values = rng.integers(-(2**40), 2**40, SHAPE)
     output, _ = build_stages([a, topi.argmax(a, axis=1)], TARGET)(values)
     np.testing.assert_array_equal(output, values.argmax(1))
+
+
+def test_squares_by_multiply_steps(rng: np.random.Generator) -> None:
+    """Both operands are one register: the running pair may not share it."""
+    a = te.placeholder((7, 11), "int32", "A")
+    i, k = te.reduce_axis((0, 7), "i"), te.reduce_axis((0, 11), "k")
+    y = te.compute((1,), lambda o: te.sum(a[i, k] * a[i, k], axis=[i, k]), "y")
+
+    def steps(stage: Stage, sketches: list[Sketch]) -> tuple[Sketch, dict[str, int]]:
+        sketch = next(s for s in sketches if s.name == "reduce")
+        least = {d.name: min(d.values) for d in sketch.decisions}
+        return sketch, least | {
+            "pieces": 2,
+            "tasklets": 8,
+            "tile": 4,
+            "unroll": 8,
+            "multiply": 2,
+            "even": 1,
+        }
+
+    values = rng.integers(-6, 7, (7, 11)).astype("int32")
+    output, _ = build_stages([a, y], TARGET, choose=steps)(values)
+    np.testing.assert_array_equal(output, [(values * values).sum()])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from tvm import te, tirx, topi
+from tvm.script import tirx as T
 
 from atim.errors import UnsupportedError
+from atim.evaluate import evaluate
 from atim.schedules.stages import stages_of
 
 Cut = list[tuple[str, tuple[str, ...], tuple[str, ...], str | None]]
@@ -107,3 +110,46 @@ def test_squares_are_products() -> None:
     y = te.compute((13, 45), lambda i, j: te.power(a[i, j], 2.5), "y")
     with pytest.raises(UnsupportedError, match="block y: pow is done on the host"):
         cut([a, y])
+
+
+def test_blocks_that_are_not_one_statement_in_their_loops_are_refused() -> None:
+    a = matrix("float32")
+    with pytest.raises(UnsupportedError, match="block cumsum_generic: not in loops"):
+        cut([a, topi.cumsum(a, axis=0)])
+
+    @T.prim_func(s_tir=True)
+    def backwards(a: T.Buffer((7,), "int32"), y: T.Buffer((7,), "int32")) -> None:
+        for i in range(7):
+            with T.sblock("y"):
+                v = T.axis.spatial(7, 6 - i)
+                y[v] = a[v] * 2
+
+    @T.prim_func(s_tir=True)
+    def partly(a: T.Buffer((7,), "int32"), y: T.Buffer((7,), "int32")) -> None:
+        for i in range(7):
+            with T.sblock("y"):
+                v = T.axis.spatial(7, i)
+                T.where(i < 5)
+                y[v] = a[v] * 2
+
+    @T.prim_func(s_tir=True)
+    def bare(a: T.Buffer((7,), "int32"), y: T.Buffer((7,), "int32")) -> None:
+        for i in range(7):
+            y[i] = a[i]
+
+    for func, why in (
+        (backwards, "block y: axis v is 6 - i, not a loop by itself"),
+        (partly, "block y: only runs where i < 5"),
+        (bare, "the program has no blocks"),
+    ):
+        with pytest.raises(UnsupportedError, match=why):
+            stages_of(func)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
+def test_complements_are_for_dpus(dtype: str) -> None:
+    a = matrix(dtype)
+    func = te.create_prim_func([a, te.compute((13, 45), lambda i, j: ~a[i, j], "y")])
+    (stage,) = stages_of(func)
+    values = np.arange(-300, 285).reshape(13, 45).astype(dtype)
+    np.testing.assert_array_equal(evaluate(stage.func, {"A": values}), ~values)
