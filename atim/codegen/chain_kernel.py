@@ -126,10 +126,11 @@ def _share_wram(text: str, size: int) -> str:
 
 
 def _rename(text: str, names: Mapping[str, str]) -> str:
-    """Whole identifiers, but not members of structs."""
+    """Whole identifiers, but not members of structs, nor what strings hold (asm's constraints)."""
     pattern = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    found = re.compile(rf"(?<![\w.])(?<!->)({pattern})\b")
-    return found.sub(lambda match: names[match[1]], text)
+    string = r'"(?:[^"\\\n]|\\.)*"'
+    found = re.compile(rf"({string})|(?<![\w.])(?<!->)({pattern})\b")
+    return found.sub(lambda match: match[1] or names[match[2]], text)
 
 
 def dispatcher(kernels: Sequence[StageKernel], tasklets: int, *, partial: bool) -> str:

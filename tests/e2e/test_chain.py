@@ -16,6 +16,7 @@ import upmem_sim
 from atim import pipeline, runtime, toolchain
 from atim.chain import Chain, Step, link
 from atim.codegen import Sources
+from atim.codegen.chain_kernel import _rename
 from atim.codegen.chain_padding import with_clear_padding
 from atim.codegen.host_stage import HostStage, host_stage
 from atim.errors import UsageError
@@ -267,6 +268,15 @@ def test_rms_norm_reads_its_input_once(rng: np.random.Generator) -> None:
     expected = x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-5) * g
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
     assert timing.host > 0
+
+
+def test_tensors_may_be_called_as_the_constraints_of_inline_assembly() -> None:
+    """ "=r" and "r" are strings of the kernel, r is a tensor of it."""
+    text = 'int r[2]; __asm__("mul %0" : "=r"(x) : "r"(r[0])); y.r = r[1];'
+    renamed = _rename(text, {"r": "stage_0_r"})
+    assert renamed == (
+        'int stage_0_r[2]; __asm__("mul %0" : "=r"(x) : "r"(stage_0_r[0])); y.r = stage_0_r[1];'
+    )
 
 
 def test_mistakes_are_named() -> None:
