@@ -28,11 +28,6 @@ def _no_result() -> list[te.Tensor]:
     return [_one(), te.placeholder((8,), "int32", "x")]
 
 
-def _no_axes() -> list[te.Tensor]:
-    a, s = _one(), te.placeholder((), "int32", "s")
-    return [a, s, te.compute((8,), lambda i: a[i] + s[()], "y")]
-
-
 def _half() -> list[te.Tensor]:
     a = te.placeholder((8,), "float16", "A")
     return [a, te.compute((8,), lambda i: a[i] + a[i], "y")]
@@ -44,7 +39,6 @@ def _half() -> list[te.Tensor]:
         (list, UsageError, "no te tensors given"),
         (_left_out, UsageError, "x is used, but not among the tensors given"),
         (_no_result, UsageError, "the last tensor, x, is no result of the others"),
-        (_no_axes, UnsupportedError, "block y: s has no axes"),
         (_half, UnsupportedError, "block y: y is float16, known are bool, int8"),
     ],
 )
