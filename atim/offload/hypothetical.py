@@ -1,7 +1,8 @@
-"""What-if cores: prices of PIM that does not exist, by closed form alone.
+"""What-if cores: prices of PIM that does not exist.
 
-Torch-PIM (arXiv 2609.34657) evaluates 32 to 128 cores, which are not UPMEM's. A `Core` says what
-its cores would have to be; nothing here is simulated, and every price is marked hypothetical.
+Torch-PIM (arXiv 2609.34657) evaluates 32 to 128 cores, which are not UPMEM's. UNITS are targets
+that kernels are compiled for and simulated. A `Core` says what faster ones would have to be; its
+prices are closed forms. Every price is marked hypothetical.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from atim.errors import UsageError
 from atim.offload.launches import Launch
 from atim.offload.nests import Features, features_of
 from atim.offload.pricing import Price
-from upmem_sim import DpuParams, TransferModel
+from upmem_sim import TransferModel
 
-__all__ = ["CORES", "HYPOTHETICAL", "Core"]
+__all__ = ["CORES", "HYPOTHETICAL", "UNITS", "Core"]
 
-HYPOTHETICAL = "hypothetical"
+HYPOTHETICAL = "closed form, HYPOTHETICAL core"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ class Core:
             raise UsageError(f"core {self.name}: cores, clock and memory rate above 0 needed")
 
     def price(self, launch: Launch) -> Price:
-        """A lower bound: work and bytes evenly over the cores; vectors sent to every core."""
+        """A lower bound: work and bytes evenly over the cores; vectors sent to every core. Of a
+        launch of one kernel."""
         f = _features(launch)
         model = TransferModel.preset(self.transfer)
         resident = sum(_bytes(launch, o.tensor) for o in launch.operands if o.resident)
@@ -82,13 +84,13 @@ def _bytes(launch: Launch, tensor: str) -> int:
     return prod(int(n) for n in parameter.shape) * np.dtype(str(parameter.dtype)).itemsize
 
 
-_DPU_BYTES_S = DpuParams().clock_mhz * 1e6 / DpuParams().dma_occupancy_cycles_per_byte
-
-_ONE = "DPU with a 32-bit multiplier and a float unit"
+UNITS = {
+    "hypothetical-units": "DPU with a 32-bit multiplier and a float unit",
+    "hypothetical-units-1ghz": "the same at 1 GHz",
+}
+"""Targets of `atim.target`, compiled for and simulated -> what they are."""
 
 CORES: tuple[Core, ...] = (
-    Core(_ONE, 128, 350.0, {"": 3.0}, _DPU_BYTES_S),
-    Core(f"{_ONE}, 1 GHz", 128, 1000.0, {"": 3.0}, _DPU_BYTES_S),
-    Core(f"{_ONE}, 1 GHz, 1.5 cycles a product, 2.5 GB/s", 128, 1000.0, {"": 1.5}, 2.5e9),
+    Core("the same, 1.5 cycles a product, 2.5 GB/s", 128, 1000.0, {"": 1.5}, 2.5e9),
 )
-"""From today's DPU upwards; `dataclasses.replace` changes the number of cores."""
+"""Beyond UNITS, by closed form; `dataclasses.replace` changes the number of cores."""

@@ -7,6 +7,7 @@ the model has, so that equal ones are tuned once. Weights (parameters) are resid
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -25,7 +26,7 @@ from atim.offload.split import root_nests
 from atim.offload.state import Kept
 from atim.schedules import analyse
 
-__all__ = ["Launch", "Operand", "launches_of"]
+__all__ = ["BETWEEN", "RESULT", "Launch", "Operand", "Part", "launches_of"]
 
 Array = NDArray[Any]
 
@@ -33,6 +34,10 @@ Array = NDArray[Any]
 LEAST_ITERATIONS = 4096
 # what the table's mtv sums in (workloads.py)
 MTV_SUMS = {"int8": "int32", "int32": "int32", "float32": "float32"}
+
+
+# what a chain calls the value that stays, and what it makes
+BETWEEN, RESULT = "between", "result"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +70,28 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A kernel of a chain. values: its tensors -> names in the chain; resident: its tensors that
+    lie in MRAM when it starts."""
+
+    func: Any
+    values: Mapping[str, str]
+    resident: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Launch:
-    """One kernel. members: nests by index; outputs: values that its result holds, one after the
-    other; form: "nest", "epilogue" or "stack"."""
+    """One kernel, or two in turn. members: nests by index; outputs: values that its result holds,
+    one after the other; form: "nest", "epilogue", "stack", or "chain": two kernels of one program,
+    `parts` (then `func` is None), the second reads `stays` where the first left it."""
 
     form: str
     members: tuple[int, ...]
     func: Any
     operands: tuple[Operand, ...]
     outputs: tuple[str, ...]
+    parts: tuple[Part, ...] = ()
+    stays: str = ""
 
     @property
     def resident(self) -> tuple[str, ...]:
@@ -82,6 +100,12 @@ class Launch:
     @cached_property
     def key(self) -> str:
         """Equal for equal programs with equal residents, in every process."""
+        if self.parts:
+            texts = [
+                f"{tvm_ffi.structural_hash(p.func):016x} {p.values} resident {p.resident}"
+                for p in self.parts
+            ]
+            return "\n".join(texts)
         names = ",".join(str(p.name) for p in self.func.params)
         digest = tvm_ffi.structural_hash(self.func)
         kept = [(o.tensor, o.kept) for o in self.operands if o.kept is not None]
@@ -98,7 +122,7 @@ def launches_of(graph: Graph) -> tuple[Launch, ...]:
             singles[nest.index] = launch
     epilogues = [_with_epilogue(graph, graph.nests[i]) for i in singles]
     found = [*singles.values(), *(e for e in epilogues if e is not None)]
-    return (*found, *_stacks(graph, singles))
+    return (*found, *_stacks(graph, singles), *_chains(graph, found))
 
 
 def why_not(graph: Graph, nest: Nest) -> str:
@@ -122,6 +146,10 @@ def _single(graph: Graph, nest: Nest) -> Launch | None:
         launch = _matrix_vector(graph, nest)
         if launch is not None:
             return launch
+    return _as_written(graph, nest)
+
+
+def _as_written(graph: Graph, nest: Nest) -> Launch:
     func = _canonical(nest.func)
     values = [graph.values[v] for v in nest.inputs]
     operands = tuple(_plain(graph, p, v) for p, v in zip(func.params, values, strict=False))
@@ -224,6 +252,57 @@ def _with_epilogue(graph: Graph, nest: Nest) -> Launch | None:
     values = [graph.values[v] for v in inputs]
     operands = tuple(_plain(graph, p, v) for p, v in zip(func.params, values, strict=False))
     return Launch("epilogue", (nest.index, after.index), func, operands, after.outputs)
+
+
+def _chains(graph: Graph, launches: list[Launch]) -> list[Launch]:
+    """Pairs of which the second alone reads what the first makes."""
+    together = {x.members for x in launches}
+    found = []
+    for first in launches:
+        (value,) = first.outputs
+        readers = set(graph.consumers(value))
+        if not readers or graph.leaves(value):
+            continue
+        for second in launches:
+            if readers <= set(second.members) and (*first.members, *second.members) not in together:
+                chain = _chain(graph, first, second, value)
+                found += [chain] if chain is not None else []
+    return found
+
+
+def _chain(graph: Graph, first: Launch, second: Launch, value: str) -> Launch | None:
+    """Both in one program, in forms that give the value between them one shape."""
+    if set(first.members) & set(second.members):
+        return None
+    if any(o.kept for o in (*first.operands, *second.operands)):
+        return None
+    pairs = [(a, b) for a in _forms(graph, first) for b in _forms(graph, second)]
+    for a, b in pairs:
+        shape = tuple(int(n) for n in a.func.params[-1].shape)
+        reads = [o for o in b.operands if value in o.values]
+        if len(reads) != 1 or reads[0].shape != shape or reads[0].values != (value,):
+            continue
+        operands: list[Operand] = []
+        parts: list[Part] = []
+        for launch in (a, b):
+            names = {str(launch.func.params[-1].name): BETWEEN if launch is a else RESULT}
+            for operand in launch.operands:
+                if operand is reads[0]:
+                    names[operand.tensor] = BETWEEN
+                    continue
+                names[operand.tensor] = f"v{len(operands)}"
+                operands.append(replace(operand, tensor=names[operand.tensor]))
+            there = (*launch.resident, *([reads[0].tensor] if launch is b else []))
+            parts.append(Part(launch.func, names, there))
+        members = (*first.members, *second.members)
+        return Launch("chain", members, None, tuple(operands), b.outputs, tuple(parts), value)
+    return None
+
+
+def _forms(graph: Graph, launch: Launch) -> list[Launch]:
+    """The launch, and for a nest the same with the shapes that the model has."""
+    nests = [graph.nests[i] for i in launch.members] if launch.form == "nest" else []
+    return [launch, *(_as_written(graph, nest) for nest in nests)]
 
 
 def _joined(nest: Nest, after: Nest, result: str) -> Any:

@@ -21,49 +21,73 @@ from numpy.typing import NDArray
 from tvm import relax
 
 from atim import pipeline, runtime, toolchain
+from atim.chain import Chain
 from atim.errors import RecordError, UnsupportedError, UsageError
+from atim.offload.chains import linked, sketch_of
 from atim.offload.host import view
 from atim.offload.imported import State
-from atim.offload.launches import Launch, Operand
+from atim.offload.launches import Launch, Operand, Part
 from atim.offload.nests import Graph
 from atim.offload.pricing import Price
 from atim.offload.rewrite import PIM_LAUNCH
 from atim.offload.state import Kept, Update
 from atim.runtime import Timing
-from atim.schedules import design_space
 from atim.target import Target
 
 __all__ = ["Kernel", "Offloaded", "kernel_of", "load"]
 
 Array = NDArray[Any]
 
-FORMAT = 2
+FORMAT = 3
 LIBRARY, PARAMETERS, FACTS = "host.so", "parameters.npz", "offload.json"
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A launch, ready to compile: `program` is its PrimFunc as TVM's JSON.
+    """A launch, ready to compile: `programs` are its PrimFuncs as TVM's JSON (of a chain two, with
+    `values` and `resident` of each part), `choices` the sketch and decisions of each.
 
     sources: for each operand the positions of the parameters it is made of (of the state it keeps);
     empty when it is an argument of the call.
     """
 
-    program: str
+    programs: tuple[str, ...]
     target: Target
-    sketch: str
-    decisions: Mapping[str, int]
+    choices: tuple[tuple[str, Mapping[str, int]], ...]
     operands: tuple[Operand, ...]
     sources: tuple[tuple[int, ...], ...]
+    values: tuple[Mapping[str, str], ...] = ()
+    resident: tuple[tuple[str, ...], ...] = ()
+
+    def run(self, arrays: Mapping[str, Array]) -> tuple[Array, Timing]:
+        """The result and the modelled time of a call, on arrays by the operands' tensors."""
+        if self.values:
+            (result,), timing = self.chain(arrays)
+            return result, timing
+        names = [o.tensor for o in self.operands if o.resident]
+        outcome = runtime.run(self.artifact, arrays, resident=names)
+        assert outcome.outputs is not None
+        (result,) = outcome.outputs.values()
+        return result, replace(outcome.timing, h2d=outcome.timing.h2d + self.rows_s)
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The compiled program of a chain."""
+        parts = [
+            Part(tvm.ir.load_json(program), values, resident)
+            for program, values, resident in zip(
+                self.programs, self.values, self.resident, strict=True
+            )
+        ]
+        return linked(parts, self.choices, self.target)
 
     @cached_property
     def artifact(self) -> toolchain.Artifact:
         """The compiled kernel and host half."""
-        func = tvm.ir.load_json(self.program)
+        (program,), ((name, decisions),) = self.programs, self.choices
         resident = tuple(o.tensor for o in self.operands if o.resident)
-        sketches = design_space(func, self.target, resident)
-        sketch = next(s for s in sketches if s.name == self.sketch)
-        sources = pipeline.compile(sketch, self.decisions, self.target)
+        sketch = sketch_of(tvm.ir.load_json(program), self.target, resident, name)
+        sources = pipeline.compile(sketch, decisions, self.target)
         return toolchain.build(sources, self.target)
 
     @cached_property
@@ -76,8 +100,17 @@ class Kernel:
 def kernel_of(launch: Launch, price: Price, graph: Graph, target: Target, inputs: int) -> Kernel:
     """What runs a launch; `inputs` is the number of the model's inputs."""
     sources = tuple(_sources(o, graph, inputs) for o in launch.operands)
-    program = tvm.ir.save_json(launch.func)
-    return Kernel(program, target, price.sketch, price.decisions, launch.operands, sources)
+    parts = launch.parts
+    funcs = [p.func for p in parts] if parts else [launch.func]
+    return Kernel(
+        tuple(tvm.ir.save_json(func) for func in funcs),
+        target,
+        price.parts or ((price.sketch, price.decisions),),
+        launch.operands,
+        sources,
+        tuple(p.values for p in parts),
+        tuple(p.resident for p in parts),
+    )
 
 
 def _sources(operand: Operand, graph: Graph, inputs: int) -> tuple[int, ...]:
@@ -178,12 +211,8 @@ class Offloaded:
                     operand.kept.write(arrays[operand.tensor], *sent)
             else:
                 arrays[operand.tensor] = operand.gather(sent)
-        names = [o.tensor for o in kernel.operands if o.resident]
-        outcome = runtime.run(kernel.artifact, arrays, resident=names)
-        timing = outcome.timing
-        self.timings.append(replace(timing, h2d=timing.h2d + kernel.rows_s))
-        assert outcome.outputs is not None
-        (result,) = outcome.outputs.values()
+        result, timing = kernel.run(arrays)
+        self.timings.append(timing)
         flat, start = result.reshape(-1), 0
         for tensor in given:
             target = view(tensor)
@@ -237,10 +266,11 @@ def load(folder: str | Path) -> Offloaded:
 
 def _facts(kernel: Kernel) -> dict[str, Any]:
     return {
-        "program": kernel.program,
+        "programs": kernel.programs,
         "target": asdict(kernel.target),
-        "sketch": kernel.sketch,
-        "decisions": dict(kernel.decisions),
+        "choices": kernel.choices,
+        "values": kernel.values,
+        "resident": kernel.resident,
         "operands": [asdict(operand) for operand in kernel.operands],
         "sources": kernel.sources,
     }
@@ -259,8 +289,15 @@ def _kernel(facts: dict[str, Any]) -> Kernel:
         for o in facts["operands"]
     )
     sources = tuple(tuple(positions) for positions in facts["sources"])
-    target = Target(**facts["target"])
-    return Kernel(facts["program"], target, facts["sketch"], facts["decisions"], operands, sources)
+    return Kernel(
+        tuple(facts["programs"]),
+        Target(**facts["target"]),
+        tuple((name, decisions) for name, decisions in facts["choices"]),
+        operands,
+        sources,
+        tuple(facts["values"]),
+        tuple(tuple(names) for names in facts["resident"]),
+    )
 
 
 def _kept(facts: dict[str, Any] | None) -> Kept | None:

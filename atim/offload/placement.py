@@ -25,6 +25,12 @@ from upmem_sim import TransferModel
 
 __all__ = ["STRATEGIES", "Placement", "Problem", "Verdict", "least_launch_s"]
 
+TOGETHER = {
+    "epilogue": "one kernel with",
+    "stack": "stacked with",
+    "chain": "in one program with",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -131,8 +137,14 @@ class Problem:
     def _moved(self, nest: Nest, cost: Cost, place: int) -> str:
         launch, price = self.launches[place], self._price(place)
         others = [str(i) for i in launch.members if i != nest.index]
-        words = {"epilogue": "one kernel with", "stack": "stacked with"}
+        words = {
+            "epilogue": "one kernel with",
+            "stack": "stacked with",
+            "chain": "in one program with",
+        }
         also = f", {words[launch.form]} nest {', '.join(others)}" if others else ""
+        if launch.stays:
+            also += f", {self.graph.values[launch.stays].name.split(':')[-1]} stays in MRAM"
         for operand in launch.operands:
             if operand.kept is not None:
                 rows = operand.kept.rows

@@ -2,7 +2,7 @@
 
     estimate   the tuner's closed forms over thousands of candidates, the best few kept
     simulate   those few compiled, run on one DPU of each class and compared with NumPy
-    tune       `atim.tune` with some trials, the winner verified on all DPUs
+    tune       `atim.tune` with some trials, the winner verified on all DPUs (of chains: simulate)
 
 Every price is kept in a folder, by program, residents, target, software and how it was found.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,16 +22,13 @@ from numpy.typing import NDArray
 
 import atim.tuner
 from atim import pipeline
-from atim.errors import AtimError, RecordError, ScheduleError, UnsupportedError
+from atim.errors import AtimError, RecordError, UnsupportedError
+from atim.offload.chains import price_chain
+from atim.offload.estimates import SIMULATED, Price, Ranked, best_estimates, priced
 from atim.offload.launches import Launch
 from atim.schedules import Sketch
-from atim.schedules.shapes import canonical
-from atim.schedules.terms import terms_of
-from atim.schedules.verify import check
 from atim.target import Target
-from atim.tuner.features import describe, estimate
 from atim.tuner.measure import Problem, run_task
-from atim.tuner.proposals import Matrix, Space
 from atim.tuner.result import Run
 from atim.tuner.trial import Task
 from atim.tuner.version import software_version
@@ -41,36 +38,7 @@ __all__ = ["METHODS", "Price", "PriceBook"]
 Array = NDArray[Any]
 
 METHODS = ("estimate", "simulate", "tune")
-DRAWN = 1024  # candidates a sketch, of each generation
-GENERATIONS = 6
-KEPT = 64
-SIMULATED = 3  # the best so many by estimate are simulated
 WITH_ROWS = 12  # so many are compiled where a call sends rows of kept states
-
-Ranked = list[tuple[Sketch, dict[str, int]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """Seconds of each phase, the schedule that takes them, and what it occupies.
-
-    resident_bytes: MRAM of each DPU for resident operands; mram_bytes: for all of them.
-    """
-
-    h2d: float
-    kernel: float
-    d2h: float
-    host: float
-    dpus: int
-    resident_bytes: int
-    mram_bytes: int
-    sketch: str
-    decisions: Mapping[str, int]
-    how: str
-
-    @property
-    def total(self) -> float:
-        return self.h2d + self.kernel + self.d2h + self.host
 
 
 @dataclass
@@ -122,7 +90,10 @@ class PriceBook:
             self._known[key] = found
             self._save()
         facts = self._known[key]
-        return str(facts["refused"]) if "refused" in facts else Price(**facts)
+        if "refused" in facts:
+            return str(facts["refused"])
+        parts = tuple((name, decisions) for name, decisions in facts["parts"])
+        return Price(**{**facts, "parts": parts})
 
     def _save(self) -> None:
         partial = self.file.with_suffix(f".{os.getpid()}.partial")
@@ -133,12 +104,14 @@ class PriceBook:
             raise RecordError(f"{self.file} can't be written: {error.strerror}") from error
 
     def _find(self, launch: Launch, method: str, arrays: Mapping[str, Array] | None) -> Price:
+        if launch.parts:
+            return price_chain(launch, self.target, arrays, simulate=method != "estimate")
         problem = Problem.of(launch.func, self.target, launch.resident)
         sketches = problem.sketches()
         ranked = best_estimates(sketches, self.target)
         ranked = self._ranked_with_rows(launch, ranked)
         if method == "estimate":
-            return self._with_rows(launch, sketches, _price(*ranked[0], None, "estimated"))
+            return self._with_rows(launch, sketches, priced(*ranked[0], None, "estimated"))
         arrays = problem.inputs() if arrays is None else arrays
         candidates = _worth_simulating(ranked, arrays)
         if method == "tune":
@@ -165,7 +138,7 @@ class PriceBook:
             return ranked
         totals = []
         for sketch, decisions in ranked[:WITH_ROWS]:
-            price = _price(sketch, decisions, None, "estimated")
+            price = priced(sketch, decisions, None, "estimated")
             totals.append(price.total + self._rows_s(launch, sketch, decisions))
         return [ranked[n] for n in np.argsort(totals)]
 
@@ -185,47 +158,6 @@ class PriceBook:
         return run.best.sketch, dict(run.best.record.decisions)
 
 
-def best_estimates(sketches: list[Sketch], target: Target) -> Ranked:
-    """The best candidates by closed form, best first. ScheduleError when none is legal."""
-    space = Space(sketches, canonical, lambda s, m: check(s, m, target)[0], describe)
-    rng = np.random.default_rng(0)
-    ranked = []
-    for number, sketch in enumerate(sketches):
-        pool = space.random(rng, number, DRAWN)
-        for _ in range(GENERATIONS if len(pool) else 0):
-            parents = pool[np.argsort(space.describe(number, pool)[1])[:KEPT]]
-            children = [space.mutate(rng, number, np.repeat(parents, DRAWN // KEPT, axis=0))]
-            children.append(space.cross(rng, np.repeat(parents, 4, axis=0)))
-            pool = space.legal(number, np.concatenate([parents, *children]))
-        if len(pool):
-            for form, rows in _by_product(space, number, pool):
-                scores = space.describe(number, rows)[1]
-                for row in np.argsort(scores)[: 1 if form else SIMULATED]:
-                    decisions = dict(zip(sketch.names, rows[row].tolist(), strict=True))
-                    ranked.append((float(scores[row]), number, decisions))
-    if not ranked:
-        raise ScheduleError(f"no legal schedule on {target.dpus} DPUs")
-    ranked.sort(key=lambda item: item[:2])
-    return [(sketches[number], decisions) for _, number, decisions in ranked]
-
-
-def _by_product(space: Space, number: int, pool: Matrix) -> Iterator[tuple[bool, Matrix]]:
-    """The pool, and then the best of it with each other form of product (True)."""
-    yield False, pool
-    sketch = space.sketches[number]
-    names = [d.name for d in sketch.decisions]
-    if "multiply" not in names:
-        return
-    column = names.index("multiply")
-    parents = pool[np.argsort(space.describe(number, pool)[1])[:KEPT]]
-    for value in sketch.decisions[column].values:
-        changed = parents.copy()
-        changed[:, column] = value
-        changed = space.legal(number, changed)
-        if len(changed):
-            yield True, changed
-
-
 def _worth_simulating(ranked: Ranked, arrays: Mapping[str, Array]) -> Ranked:
     """The best few; for integers that need more than a byte, the best of each form of product:
     closed forms are those of small numbers."""
@@ -240,34 +172,6 @@ def _worth_simulating(ranked: Ranked, arrays: Mapping[str, Array]) -> Ranked:
     for sketch, decisions in ranked:
         best.setdefault(decisions.get("multiply", 0), (sketch, decisions))
     return list(best.values())
-
-
-def _price(
-    sketch: Sketch,
-    decisions: Mapping[str, int],
-    phases: tuple[float, float, float, float] | None,
-    how: str,
-) -> Price:
-    terms = terms_of(sketch, sketch.vector(decisions))
-    if phases is None:
-        found = estimate(terms, sketch)
-        h2d, kernel, d2h, host = (
-            float(found[f"{n}_s"][0]) for n in ("h2d", "kernel", "d2h", "host")
-        )
-    else:
-        h2d, kernel, d2h, host = phases
-    return Price(
-        h2d=h2d,
-        kernel=kernel,
-        d2h=d2h,
-        host=host,
-        dpus=int(terms["dpus"][0]),
-        resident_bytes=int(terms["resident_bytes"][0]),
-        mram_bytes=int(terms["mram_bytes"][0]),
-        sketch=sketch.name,
-        decisions={name: int(value) for name, value in decisions.items()},
-        how=f"{how}, HYPOTHETICAL core" if sketch.target.chip.hypothetical else how,
-    )
 
 
 def data_class(array: Array) -> str:
@@ -295,7 +199,7 @@ def _simulated(
         if measured.timing is None:
             failures.append(f"{measured.reason}: {measured.message}")
         else:
-            prices.append(_price(sketch, decisions, measured.timing, how))
+            prices.append(priced(sketch, decisions, measured.timing, how))
     if not prices:
         raise UnsupportedError(failures[0])
     return prices

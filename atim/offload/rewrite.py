@@ -46,7 +46,7 @@ class _Rewriter:
         self.module, self.graph, self.host = module, graph, host
         self.launches = launches
         self.member_of = {i: n for n, launch in enumerate(launches) for i in launch.members}
-        # stacks stand at their first nest, epilogues at their last: all inputs are there by then
+        # stacks stand at their first nest, the others at their last: all inputs are there by then
         self.stands_at = {
             (min if launch.form == "stack" else max)(launch.members): n
             for n, launch in enumerate(launches)
