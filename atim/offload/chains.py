@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from atim import pipeline
 from atim.chain import Chain, link
 from atim.codegen import Sources
-from atim.codegen.chain_plan import Step, plan_moves
+from atim.codegen.chain_plan import Step, clear_what_stays, plan_moves
 from atim.errors import AtimError, ScheduleError
 from atim.evaluate import evaluate
 from atim.offload.estimates import Price, Ranked, best_estimates, priced
@@ -197,7 +197,7 @@ def _together(
 ) -> Price | None:
     """The price of both, transfers as planned; None when the value between them does not stay."""
     parts = launch.parts
-    steps = _steps(parts, pair, target)
+    steps = clear_what_stays(_steps(parts, pair, target))
     resident = [p.values[t] for p in parts for t in p.resident if p.values[t] != BETWEEN]
     moves = plan_moves(steps, [RESULT], resident)
     model = model_of(target)

@@ -40,7 +40,7 @@ def test_values_link_nests_in_order(layer: Graph) -> None:
         for value in nest.inputs:
             assert value in made or layer.values[value].kind == "host"
         made.update(nest.outputs)
-    assert set(layer.outputs) <= made
+    assert all(v in made or layer.values[v].kind == "host" for v in layer.outputs)
 
 
 def test_products_are_found_and_stacked(layer: Graph) -> None:
