@@ -17,9 +17,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from upmem_sim._core import Code, Exit, Machine
 from upmem_sim._core import run as run_machines
+from upmem_sim.arguments import array_bytes, instance, item_type, names, whole
 from upmem_sim.errors import SimError
 from upmem_sim.faults import sim_fault
-from upmem_sim.params import DpuParams
+from upmem_sim.params import FRACTION, DpuParams
 from upmem_sim.program import MRAM_BASE, Program, Symbol
 from upmem_sim.timeline import SPAN
 
@@ -35,6 +36,7 @@ __all__ = [
 
 DEFAULT_MAX_CYCLES = 10**11
 """Limit of a run unless another is asked for: 286 s of a 350 MHz DPU."""
+_MOST_CYCLES = (1 << 62) // FRACTION  # what the core can count
 
 # Bits of what a run records and checks, as WatchBit in core/watch.h.
 _PROFILE, _TRACE = 1, 2
@@ -119,6 +121,10 @@ def _code_of(program: Program) -> Any:
     return _codes[key]
 
 
+def _name(symbol: str | Symbol) -> str:
+    return symbol.name if isinstance(symbol, Symbol) else symbol
+
+
 class Dpu:
     """A DPU with `program` loaded. Memories start as the program's image, zero elsewhere.
 
@@ -129,9 +135,11 @@ class Dpu:
     def __init__(
         self, program: Program, params: DpuParams | None = None, *, index: int = 0
     ) -> None:
+        instance("program", program, Program)
+        instance("params", params, (DpuParams, type(None)))
         self.program = program
         self.params = params if params is not None else DpuParams()
-        self.index = index
+        self.index = whole("index", index, 0)
         self._written: set[tuple[bool, int, int]] = set()
         self._check_size()
         self.machine = Machine(_code_of(program), self.params.resolved())
@@ -140,7 +148,7 @@ class Dpu:
     def _check_size(self) -> None:
         limits = (
             ("IRAM instructions", len(self.program.rows), self.params.iram_instructions),
-            ("WRAM bytes", len(self.program.wram), self.params.wram_bytes),
+            ("WRAM bytes", self.program.wram_used, self.params.wram_bytes),
             (
                 "MRAM bytes",
                 self.program.mram_start + len(self.program.mram),
@@ -186,7 +194,9 @@ class Dpu:
 
         A symbol of size 0 reaches to its memory's end.
         """
-        name = symbol if isinstance(symbol, str) else symbol.name
+        instance("symbol", symbol, (str, Symbol))
+        whole("offset", offset)
+        name = _name(symbol)
         found = self.program.symbols.get(_ALIASES.get(name, name))
         if isinstance(symbol, Symbol):
             found = symbol
@@ -207,21 +217,21 @@ class Dpu:
         _, place = self._place(symbol, 0, None)
         size = int(place.stop - place.start)
         if size not in (1, 2, 4, 8) or not -(1 << (8 * size - 1)) <= number < 1 << 8 * size:
-            name = symbol if isinstance(symbol, str) else symbol.name
-            raise SimError(f"symbol {name!r}: {size} bytes, cannot hold the integer {number}")
+            raise SimError(
+                f"symbol {_name(symbol)!r}: {size} bytes, cannot hold the integer {number}"
+            )
         return (number & ((1 << 8 * size) - 1)).to_bytes(size, "little")
 
     def write(self, symbol: str | Symbol, data: ArrayLike | bytes, offset: int = 0) -> None:
-        """Copies `data` (any array, or bytes) to `offset` bytes into a symbol.
+        """Copies `data` (an array or a NumPy number, as they lie in memory, or bytes) to `offset`
+        bytes into a symbol.
 
-        A Python integer takes the size of the symbol, which must be 1, 2, 4 or 8 bytes.
+        A Python integer takes the size of the symbol, which must be 1, 2, 4 or 8 bytes. Python's
+        floats, bools and lists are a TypeError: they do not say how large an item is.
         """
         if isinstance(data, int) and not isinstance(data, bool):
             data = self._integer(symbol, data)
-        if isinstance(data, bytes | bytearray | memoryview):
-            raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8)
-        else:
-            raw = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        raw = array_bytes(f"data for {_name(symbol)!r}", data)
         in_mram, part = self._place(symbol, offset, raw.size)
         (self.mram if in_mram else self.wram)[part] = raw
         self._written.add((in_mram, part.start, raw.size))
@@ -235,13 +245,18 @@ class Dpu:
     ) -> NDArray[Any]:
         """A copy of `count` items from `offset` bytes into a symbol; 1-D of `dtype`.
 
-        Without `count`, all that the symbol's size holds from there.
+        Without `count`, all that the symbol's size holds from there, which must be whole items.
         """
-        kind = np.dtype(dtype)
-        size = None if count is None else count * kind.itemsize
+        kind = item_type("dtype", dtype)
+        size = None if count is None else whole("count", count, 0) * kind.itemsize
         in_mram, part = self._place(symbol, offset, size)
         held = (self.mram if in_mram else self.wram)[part]
-        return held[: len(held) // kind.itemsize * kind.itemsize].copy().view(kind)
+        if len(held) % kind.itemsize:
+            raise SimError(
+                f"symbol {_name(symbol)!r}: {len(held)} bytes from offset {offset}, no whole "
+                f"number of {kind} ({kind.itemsize} bytes)"
+            )
+        return held.copy().view(kind.newbyteorder("<")).astype(kind, copy=False)
 
     # ---- runs
 
@@ -251,7 +266,7 @@ class Dpu:
         *,
         profile: bool = False,
         trace: bool = False,
-        checks: Collection[str] = (),
+        checks: str | Collection[str] = (),
         plain: bool = False,
     ) -> RunResult:
         """Runs from the boot of tasklet 0 until every tasklet has stopped. Raises SimFault.
@@ -261,11 +276,12 @@ class Dpu:
         loop, which these use too: slower, and equal to the cycle. The check "uninitialised" knows
         what `write` wrote, and bytes that are not zero.
         """
-        if unknown := sorted(set(checks) - set(CHECKS)):
-            raise ValueError(f"checks: {', '.join(unknown)} unknown, known are {', '.join(CHECKS)}")
+        checks = names("checks", checks, CHECKS)
         limit = _limit(max_cycles)
         self.machine.watch(
-            _PROFILE * profile | _TRACE * trace | sum(CHECKS[name] for name in set(checks))
+            _PROFILE * bool(profile)
+            | _TRACE * bool(trace)
+            | sum(CHECKS[name] for name in set(checks))
         )
         if "uninitialised" in checks:
             self._mark_written()
@@ -314,8 +330,12 @@ def run_many(
     """
     limit = _limit(max_cycles)
     threads = threads if threads is not None else len(os.sched_getaffinity(0))
-    if threads < 1:
-        raise ValueError(f"threads: {threads}, limit at least 1")
+    whole("threads", threads, 1)
+    dpus = list(dpus)
+    for number, dpu in enumerate(dpus):
+        instance(f"dpus[{number}]", dpu, Dpu)
+    if len(set(map(id, dpus))) < len(dpus):
+        raise ValueError(f"dpus: {len(dpus)} given, one of them twice")
     for dpu in dpus:
         dpu.machine.watch(0)
         dpu.machine.start()
@@ -326,9 +346,7 @@ def run_many(
 
 def _limit(max_cycles: int | None) -> int:
     limit = DEFAULT_MAX_CYCLES if max_cycles is None else max_cycles
-    if limit < 1:
-        raise ValueError(f"max_cycles: {limit}, limit at least 1")
-    return limit
+    return whole("max_cycles", limit, 1, _MOST_CYCLES)
 
 
 def _finish(dpus: Sequence[Dpu], exits: list[Any], threads: int, limit: int, plain: bool) -> None:

@@ -126,7 +126,9 @@ def _thread(p: Place) -> str:
 
 
 def _code(p: Place) -> str:
-    return f"code {p.address}, {FAULT_CODES.get(p.address, 'of the program')}"
+    meaning = FAULT_CODES.get(p.address, "of the program")
+    own = p.source(p.pc)[0] is not None
+    return f"code {p.address}, {meaning}{'' if own else p.function(p.pc)}"
 
 
 def _pc_range(p: Place) -> str:
@@ -152,8 +154,18 @@ def _cycle_limit(p: Place) -> str:
 
 
 def _uninitialised(p: Place) -> str:
-    memory = _MEMORIES[p.other]
-    return f"{p.instruction()} reads {memory} {p.address:#x}, which nothing has written"
+    read = f"{p.instruction()} reads WRAM {p.address:#x}"
+    if not p.other:
+        return f"{read}, which nothing has written"
+    return f"{read}, copied from MRAM {p.other:#x}{_within(p, p.other)}, which nothing has written"
+
+
+def _within(p: Place, address: int) -> str:
+    """ " (NAME + OFFSET)" of the MRAM variable an address is in, empty if in none."""
+    for s in p.program.symbols.values():
+        if s.section.startswith(".mram") and s.address <= address < s.address + s.size:
+            return f" ({s.name} + {address - s.address})"
+    return ""
 
 
 def _race(p: Place) -> str:

@@ -11,6 +11,7 @@ import struct
 
 import numpy as np
 
+from upmem_sim.arguments import instance
 from upmem_sim.dpu import Dpu
 from upmem_sim.errors import SimError
 
@@ -23,6 +24,7 @@ def read_log(dpu: Dpu) -> str:
 
     Errors: SimError when the ring was too small and messages are lost, or holds no valid messages.
     """
+    instance("dpu", dpu, Dpu)
     if not {"__stdout_buffer_state", "__stdout_buffer"} <= dpu.program.symbols.keys():
         return ""
     offset, wrapped = dpu.read("__stdout_buffer_state", np.uint32, 2).tolist()

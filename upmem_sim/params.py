@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from upmem_sim.arguments import number
+
 __all__ = ["DPU_PRESETS", "FRACTION", "DpuParams", "SystemParams", "params_of"]
 
 FRACTION = 1 << 10
@@ -39,6 +41,7 @@ def _check_ranges(params: Any) -> None:
     for f in fields(params):
         low, high = f.metadata["range"]
         value = getattr(params, f.name)
+        number(f.name, value, whole_only=type(f.default) is int)
         if not low <= value <= high:
             raise ValueError(f"{f.name}: {value} {f.metadata['unit']}, limit {low} to {high}")
 

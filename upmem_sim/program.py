@@ -64,6 +64,12 @@ class Program:
         return [-int(n) for n in rows["imm"][entered & (rows["rb"] == USE_IMM)] if n < 0]
 
     @property
+    def wram_used(self) -> int:
+        """Bytes of WRAM with the stacks of all tasklets, up to where the heap begins."""
+        heap = self.symbols.get("__sys_heap_pointer_reset")
+        return max(len(self.wram), heap.address if heap is not None else 0)
+
+    @property
     def stacks(self) -> list[tuple[int, int]]:
         """(lowest address, bytes) of the stack of each tasklet, none if the program does not say or
         does not keep a stack pointer in r22: take it from the linker's table, and then write it

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from upmem_sim.arguments import instance, whole
 from upmem_sim.dpu import Dpu, RunResult, run_many
 from upmem_sim.params import DpuParams, SystemParams
 from upmem_sim.program import Program, Symbol
@@ -43,8 +44,8 @@ class System:
     ) -> None:
         self.program = program
         self.system = system if system is not None else SystemParams()
-        if not 1 <= dpus <= self.system.dpus:
-            raise ValueError(f"dpus: {dpus}, limit 1 to {self.system.dpus}")
+        instance("system", self.system, SystemParams)
+        whole("dpus", dpus, 1, self.system.dpus)
         self.dpus = [Dpu(program, params, index=i) for i in range(dpus)]
 
     def __len__(self) -> int:
@@ -59,7 +60,9 @@ class System:
     def scatter(
         self, symbol: str | Symbol, data: Sequence[ArrayLike] | NDArray[Any], offset: int = 0
     ) -> None:
-        """Writes data[i] to DPU i."""
+        """Writes data[i], which is what `Dpu.write` takes, to DPU i."""
+        if isinstance(data, str | bytes) or not hasattr(data, "__len__"):
+            instance("data", data, (list, np.ndarray))
         if len(data) != len(self.dpus):
             raise ValueError(f"scatter: {len(data)} pieces, limit exactly {len(self.dpus)} DPUs")
         for dpu, piece in zip(self.dpus, data, strict=True):
@@ -84,7 +87,7 @@ class System:
         self,
         threads: int | None = None,
         max_cycles: int | None = None,
-        checks: Collection[str] = (),
+        checks: str | Collection[str] = (),
     ) -> SystemResult:
         """Launches all DPUs over `threads` threads. Raises the SimFault of the first at fault.
 

@@ -116,7 +116,14 @@ def test_perfetto_file(tmp_path: Path) -> None:
         ("lw r0, zero, 512", "lw reads WRAM 0x200, which nothing has written"),
         ("sb zero, 513, r0\nlw r0, zero, 512", None),
         ("move r2, 64\nldma r0, r2, 0\nld d4, r0, 0", None),
-        ("move r2, 72\nldma r0, r2, 0\nld d4, r0, 0", "ld reads WRAM 0x0"),
+        (
+            "move r2, 72\nldma r0, r2, 0\nld d4, r0, 0",
+            "ld reads WRAM 0x0, copied from MRAM 0x8000048 (data + 8), which nothing has written",
+        ),
+        (
+            "move r2, 80\nmove r0, 512\nldma r0, r2, 1\nlbu r1, r0, 11",
+            "lbu reads WRAM 0x20b, copied from MRAM 0x800005b, which nothing has written",
+        ),
         ("move r0, 512\nsdma r0, r2, 0\nldma r0, r2, 0", None),
     ],
 )

@@ -160,6 +160,16 @@ def test_second_waiter_of_a_handshake_is_told() -> None:
     assert out(dpu, 3) == [0, 0, 707]
 
 
+@pytest.mark.parametrize("notifier", [3, 24, 99, 255, 256, -1])
+def test_waiting_for_a_tasklet_that_there_is_not_is_a_fault(notifier: int) -> None:
+    body = f"int main() {{ return me() ? 0 : handshake_wait_for({notifier}); }}"
+    with pytest.raises(
+        SimFault, match=r"code 3, assertion failed in handshake_wait_for$"
+    ) as caught:
+        run(body, 3)
+    assert caught.value.line is not None
+
+
 def test_heap_is_aligned_shared_and_reset() -> None:
     body = """
     BARRIER_INIT(meet, NR_TASKLETS);

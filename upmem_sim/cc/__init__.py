@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from upmem_sim.arguments import instance, whole
 from upmem_sim.asm import assemble
 from upmem_sim.cc import c_long, cache, clang, ir, ir_text, library, places
 from upmem_sim.cc.unit import build_unit
@@ -31,7 +33,7 @@ def compile_c(
     include_dirs: Iterable[str | os.PathLike[str]] = (),
     werror: bool = False,
     debug: bool = True,
-    hypothetical: Iterable[str] = (),
+    hypothetical: str | Iterable[str] = (),
 ) -> Program:
     """Compile C for the DPU and link it with the run-time library.
 
@@ -45,11 +47,23 @@ def compile_c(
     debug         keep C lines, for faults and profiles; off saves about 20 ms
     hypothetical  units that no DPU has, "mul32" and "float" (float32): their instructions take the
                   place of library calls, results stay the same; needs a core with these units
-    Errors: CompileError (the compiler's first error, with file and line), AsmError, LinkError.
+    Errors: CompileError (the compiler's first error, with file and line), AsmError, LinkError;
+    TypeError for arguments of other types.
     """
+    whole("nr_tasklets", nr_tasklets)
+    for size in [stack_bytes] if not isinstance(stack_bytes, list | tuple) else stack_bytes:
+        whole("stack_bytes", size)
+    instance("defines", defines, (Mapping, type(None)))
+    if isinstance(include_dirs, str | os.PathLike):
+        include_dirs = (include_dirs,)
+    hypothetical = (hypothetical,) if isinstance(hypothetical, str) else hypothetical
     macros: dict[str, object] = {"NR_TASKLETS": nr_tasklets, **(defines or {})}
     options = clang.Options.of(opt, macros, include_dirs, werror, debug, hypothetical)
-    sources = [source] if isinstance(source, str | Path) else list(source)
+    given: Any = source
+    single = isinstance(given, str | bytes | Path) or not isinstance(given, Iterable)
+    sources = [given] if single else list(given)
+    for item in sources:
+        instance("source", item, (str, Path))
     units = [compile_unit(_source(item), options) for item in sources]
     return link([*units, *library.select(units)], nr_tasklets=nr_tasklets, stack_bytes=stack_bytes)
 
@@ -77,8 +91,13 @@ def compile_unit(source: str | Path, options: clang.Options) -> Unit:
 
 def _source(item: str | Path) -> str | Path:
     """A line that ends like a source file's name is one; nothing else in C or assembly does."""
-    is_name = isinstance(item, str) and "\n" not in item and item.endswith((".c", ".s", ".S"))
-    return Path(item) if is_name else item
+    if isinstance(item, Path) or "\n" in item:
+        return item
+    if item.endswith((".c", ".s", ".S")):
+        return Path(item)
+    if item and not set(item) & set("#;{"):
+        raise CompileError(f"source {item!r}: no C text, nor the name of a .c or .s file")
+    return item
 
 
 def _named(source: str | Path, name: str) -> str | Path:

@@ -21,6 +21,7 @@ Watch::Watch(uint32_t what, const Machine& m) : bits(what) {
   if (bits & W_UNINITIALISED) {
     wram_valid = std::make_unique<Validity>(m.params.wram_bytes);
     mram_valid = std::make_unique<Validity>(m.params.mram_bytes);
+    wram_origin.assign((m.params.wram_bytes + 7) / 8, 0);
   }
   if (bits & W_RACES) races = std::make_unique<Races>(m.params.wram_bytes);
 }
@@ -76,12 +77,17 @@ void Watch::trace(const Machine& m, uint32_t tasklet, uint64_t at) {
 
 // ---- memory
 
+uint32_t Watch::origin(uint32_t address) const {
+  const uint32_t from = wram_origin[address / 8];
+  return from ? from + address % 8 : 0;
+}
+
 // Reading next to initialised bytes is allowed: a 64-bit load may take in padding.
 void Watch::load(const Machine&, uint32_t tasklet, uint32_t address, uint32_t bytes) {
   if (wram_valid) {
     const uint8_t* valid = wram_valid->data() + address;
     if (std::none_of(valid, valid + bytes, [](uint8_t v) { return v != 0; }))
-      throw Fault{FaultKind::UNINITIALISED, -1, -1, address, bytes, 0};
+      throw Fault{FaultKind::UNINITIALISED, -1, -1, address, bytes, origin(address)};
   }
   if (!races) return;
   if (const int other = races->read(tasklet, address, bytes); other >= 0)
@@ -106,6 +112,8 @@ void Watch::dma(const Machine& m, uint32_t tasklet, uint32_t near, uint32_t far,
   if (wram_valid) {
     uint8_t *w = wram_valid->data() + near, *r = mram_valid->data() + far;
     op == OP_ldma ? std::memcpy(w, r, bytes) : std::memcpy(r, w, bytes);
+    for (uint32_t i = 0; op == OP_ldma && i < bytes; i += 8)
+      wram_origin[(near + i) / 8] = kMramBase | (far + i);
   }
   if (!races) return;
   const int other =

@@ -49,6 +49,7 @@ struct Watch {
   std::vector<uint64_t> histogram;  // executions of each instruction
   std::vector<Span> spans;
   std::unique_ptr<Validity> wram_valid, mram_valid;
+  std::vector<uint32_t> wram_origin;  // of each 8 bytes: MRAM address they were copied from, or 0
   std::unique_ptr<Races> races;
 
   Watch(uint32_t what, const Machine& m);
@@ -74,6 +75,7 @@ struct Watch {
     bool open = false;
   } open_[kMaxTasklets];
 
+  uint32_t origin(uint32_t address) const;
   void change(uint32_t tasklet, uint64_t at, SpanKind kind, uint32_t pc, uint16_t bytes);
   void close(uint32_t tasklet, uint64_t at);
   void trace(const Machine& m, uint32_t tasklet, uint64_t at);

@@ -5,6 +5,7 @@
 
 /* Blocks until some tasklet waits, or has waited, for the caller. */
 void handshake_notify(void);
-/* Blocks until `notifier` notifies. 0, or EALREADY if another tasklet already waits for it. */
+/* Blocks until `notifier` notifies. 0, or EALREADY if another tasklet already waits for it. Fault 3
+ * if NR_TASKLETS is not above `notifier`. */
 int handshake_wait_for(sysname_t notifier);
 #endif

@@ -1,5 +1,6 @@
 // handshake_notify(), handshake_wait_for(r1 = notifier) -> r1. One byte for each notifier: 0xFF
 // nothing, 0x80 it sleeps until somebody waits for it, else the number of the tasklet that waits.
+// To wait for a tasklet that there is not is fault 3.
     .section .text.handshake_notify
     .globl handshake_notify
 handshake_notify:
@@ -22,6 +23,7 @@ handshake_notify:
     .section .text.handshake_wait_for
     .globl handshake_wait_for
 handshake_wait_for:
+    jgeu r1, NR_TASKLETS, .Lnobody
     move r2, __handshake_lock
     acquire r2, 0, nz, .
     lbu r3, r1, __handshake_state
@@ -47,6 +49,8 @@ handshake_wait_for:
     release r2, 0, nz, .Lmet
 .Lmet:
     jump r23
+.Lnobody:
+    fault 3
 
     .section .data.immediate_memory.__handshake_state
 __handshake_state:
