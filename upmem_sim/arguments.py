@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["array_bytes", "instance", "item_type", "names", "number", "whole"]
+__all__ = ["array_bytes", "instance", "item_type", "names", "number", "pieces", "whole"]
 
 _NO_ITEM_SIZE = (str, bool, float, complex, list, tuple, dict, set, type(None))
 _SHOWN = 40  # characters of a value in a message
@@ -59,6 +59,14 @@ def names(name: str, value: str | Iterable[str], known: Collection[str]) -> tupl
     return given
 
 
+def pieces(name: str, data: object) -> None:
+    """Refuses what does not hold a value for each DPU."""
+    if isinstance(data, str | bytes) or not np.iterable(data) or not hasattr(data, "__len__"):
+        raise TypeError(
+            f"{name}: {_shown(data)} given, a list or array with one piece per DPU needed"
+        )
+
+
 def item_type(name: str, dtype: object) -> np.dtype[Any]:
     """A NumPy type that memory can be read as."""
     try:
@@ -78,7 +86,7 @@ def array_bytes(name: str, data: object) -> NDArray[np.uint8]:
     Python's floats, bools and lists do not say how large an item is.
     """
     if isinstance(data, bytes | bytearray | memoryview):
-        return np.frombuffer(data, np.uint8)
+        return np.frombuffer(bytes(data), np.uint8)
     if isinstance(data, _NO_ITEM_SIZE) and not isinstance(
         data, np.generic
     ):  # np.float64 is a float

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -149,11 +149,7 @@ class Dpu:
         limits = (
             ("IRAM instructions", len(self.program.rows), self.params.iram_instructions),
             ("WRAM bytes", self.program.wram_used, self.params.wram_bytes),
-            (
-                "MRAM bytes",
-                self.program.mram_start + len(self.program.mram),
-                self.params.mram_bytes,
-            ),
+            ("MRAM bytes", self.program.mram_used, self.params.mram_bytes),
             ("tasklets", self.program.nr_tasklets, self.params.tasklets),
         )
         for what, value, limit in limits:
@@ -331,6 +327,7 @@ def run_many(
     limit = _limit(max_cycles)
     threads = threads if threads is not None else len(os.sched_getaffinity(0))
     whole("threads", threads, 1)
+    instance("dpus", dpus, Iterable)
     dpus = list(dpus)
     for number, dpu in enumerate(dpus):
         instance(f"dpus[{number}]", dpu, Dpu)

@@ -70,6 +70,11 @@ class Program:
         return max(len(self.wram), heap.address if heap is not None else 0)
 
     @property
+    def mram_used(self) -> int:
+        """Bytes of MRAM from its start to the last initialised one."""
+        return self.mram_start + len(self.mram)
+
+    @property
     def stacks(self) -> list[tuple[int, int]]:
         """(lowest address, bytes) of the stack of each tasklet, none if the program does not say or
         does not keep a stack pointer in r22: take it from the linker's table, and then write it

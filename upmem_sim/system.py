@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from upmem_sim.arguments import instance, whole
+from upmem_sim.arguments import instance, pieces, whole
 from upmem_sim.dpu import Dpu, RunResult, run_many
 from upmem_sim.params import DpuParams, SystemParams
 from upmem_sim.program import Program, Symbol
@@ -61,8 +61,7 @@ class System:
         self, symbol: str | Symbol, data: Sequence[ArrayLike] | NDArray[Any], offset: int = 0
     ) -> None:
         """Writes data[i], which is what `Dpu.write` takes, to DPU i."""
-        if isinstance(data, str | bytes) or not hasattr(data, "__len__"):
-            instance("data", data, (list, np.ndarray))
+        pieces("data", data)
         if len(data) != len(self.dpus):
             raise ValueError(f"scatter: {len(data)} pieces, limit exactly {len(self.dpus)} DPUs")
         for dpu, piece in zip(self.dpus, data, strict=True):

@@ -55,12 +55,14 @@ Call = Callable[[Dpu], object]
         (lambda d: System("x", 1), TypeError, "program: str 'x' given"),
         (lambda d: System(LOADED, 2.0), TypeError, "dpus: float 2.0 given"),
         (lambda d: System(LOADED, 0), ValueError, "dpus: 0, limit 1 to 2560"),
-        (lambda d: System(LOADED, 1).scatter("n", 5), TypeError, "data: int 5 given, list or nd"),
+        (lambda d: System(LOADED, 1).scatter("n", 5), TypeError, "data: int 5 given, a list or"),
         (lambda d: System(LOADED, 1).scatter("n", "a"), TypeError, "data: str 'a' given"),
         (lambda d: System(LOADED, 1).broadcast("n", 2.5), TypeError, "data for 'n': float 2.5"),
         (lambda d: System(LOADED, 1).gather("n", np.int64), SimError, "no whole number of int64"),
         (lambda d: System(LOADED, 1).run(checks="x"), ValueError, "checks: x unknown"),
         (lambda d: System(LOADED, 1).run("2"), TypeError, "threads: str '2' given"),
+        (lambda d: System(LOADED, 1).scatter("n", np.array(3)), TypeError, "data: ndarray array"),
+        (lambda d: run_many(d), TypeError, "dpus: Dpu .* given, Iterable is needed"),
         (lambda d: run_many([d, d]), ValueError, "dpus: 2 given, one of them twice"),
         (lambda d: run_many([d, 5]), TypeError, r"dpus\[1\]: int 5 given, Dpu is needed"),
         (lambda d: read_log(5), TypeError, "dpu: int 5 given, Dpu is needed"),
@@ -86,6 +88,9 @@ MAIN = "int main(void) { return 0; }"
         ({"stack_bytes": [1e3]}, TypeError, "stack_bytes: float 1000.0 given"),
         ({"defines": ["A"]}, TypeError, r"defines: list \['A'\] given, Mapping"),
         ({"hypothetical": "mul"}, CompileError, "hypothetical: 'mul' asked, known: mul32"),
+        ({"hypothetical": 5}, TypeError, "hypothetical: int 5 given, Iterable is needed"),
+        ({"include_dirs": 5}, TypeError, "include_dirs: int 5 given, Iterable is needed"),
+        ({"stack_bytes": None}, TypeError, "stack_bytes: NoneType None given"),
         ({"source": b"int main;"}, TypeError, "source: bytes b'int main;' given, str or Path"),
         ({"source": [MAIN, None]}, TypeError, "source: NoneType None given"),
         ({"source": "folder"}, CompileError, "source 'folder': no C text, nor the name of a"),
@@ -111,6 +116,9 @@ def test_what_is_taken() -> None:
         Dpu(LOADED, index=value).run(max_cycles=np.int64(100))  # type: ignore[arg-type]
     dpu.write("n", np.float32(3.5))
     assert dpu.read("n", np.float32).tolist() == [3.5]
+    dpu.write("n", memoryview(bytes(range(8)))[::2])
+    assert dpu.read("n").tolist() == [0, 2, 4, 6]
+    compile_c(MAIN, stack_bytes=np.int64(512), include_dirs="/tmp")  # type: ignore[arg-type]
     dpu.write("list", np.array([1, -2, 3], ">i4"))
     assert dpu.read("list", np.int32).tolist() == [1, -2, 3]
     assert dpu.read("list", ">i4").tolist() == [1, -2, 3]

@@ -51,12 +51,16 @@ def compile_c(
     TypeError for arguments of other types.
     """
     whole("nr_tasklets", nr_tasklets)
-    for size in [stack_bytes] if not isinstance(stack_bytes, list | tuple) else stack_bytes:
-        whole("stack_bytes", size)
+    if isinstance(stack_bytes, list | tuple):
+        stack_bytes = [whole("stack_bytes", size) for size in stack_bytes]
+    else:
+        stack_bytes = whole("stack_bytes", stack_bytes)
     instance("defines", defines, (Mapping, type(None)))
     if isinstance(include_dirs, str | os.PathLike):
         include_dirs = (include_dirs,)
     hypothetical = (hypothetical,) if isinstance(hypothetical, str) else hypothetical
+    instance("include_dirs", include_dirs, Iterable)
+    instance("hypothetical", hypothetical, Iterable)
     macros: dict[str, object] = {"NR_TASKLETS": nr_tasklets, **(defines or {})}
     options = clang.Options.of(opt, macros, include_dirs, werror, debug, hypothetical)
     given: Any = source
