@@ -6,8 +6,10 @@ and zeros up to a multiple of 8 bytes (layout in cc/rt/stdio.c).
 
 from __future__ import annotations
 
+import math
 import re
 import struct
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +17,8 @@ from upmem_sim.arguments import instance
 from upmem_sim.dpu import Dpu
 from upmem_sim.errors import SimError
 
-_CONVERSION = re.compile(r"%([-+ #0]*\d*(?:\.\d*)?)(l*)(.)", re.DOTALL)
-_UNSIGNED = "uxXopb"
+_CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d*)(\.\*|\.\d*)?(l*)(.)", re.DOTALL)
+_INTEGERS = "duxXob"
 
 
 def read_log(dpu: Dpu) -> str:
@@ -51,41 +53,78 @@ def _string(data: bytes, at: int) -> tuple[str, int]:
     return data[at:end].decode("utf-8", "replace"), end + 1
 
 
+def _number(data: bytes, at: int, kind: str) -> tuple[Any, int]:
+    return struct.unpack_from("<" + kind, data, at)[0], at + struct.calcsize("<" + kind)
+
+
 def _message(data: bytes, at: int, out: list[str]) -> int:
     """Append the text of the message at `at`; where its arguments end."""
     formats, at = _string(data, at)
     plain = 0
     for match in _CONVERSION.finditer(formats):
-        flags, longs, letter = match.groups()
         out.append(formats[plain : match.start()])
         plain = match.end()
-        value: str | int | float
-        if letter == "s":
-            value, at = _string(data, at)
-        elif letter == "c":
-            value, at = chr(data[at]), at + 1
-        elif letter in "feEgG":
-            value, at = struct.unpack_from("<d", data, at)[0], at + 8
-        else:
-            kind = "<" + ("Q" if longs else "I")
-            value, at = struct.unpack_from(kind, data, at)[0], at + struct.calcsize(kind)
-            out.append(_integer(flags, letter, int(value), 64 if longs else 32))
-            continue
-        out.append(f"%{flags}{letter}" % value)
+        text, at = _conversion(match, data, at)
+        out.append(text)
     out.append(formats[plain:])
     return at
 
 
-def _integer(flags: str, letter: str, value: int, bits: int) -> str:
-    if letter == "p":
-        return f"0x{value:08x}"
-    if letter == "b":
-        return f"{value:b}"
-    if letter not in _UNSIGNED + "d":
-        return f"%{flags}{letter}"
-    if letter == "d" and value >> (bits - 1):
-        value -= 1 << bits
-    if letter in "xXo" and "#" in flags:
-        digits = f"%{flags.replace('#', '')}{letter}" % value
-        return {"x": "0x", "X": "0X", "o": "0"}[letter] + digits if value else digits
-    return f"%{flags}{'d' if letter == 'u' else letter}" % value
+def _conversion(match: re.Match[str], data: bytes, at: int) -> tuple[str, int]:
+    """Text of one conversion whose arguments lie at `at`; where they end."""
+    flags, width, precision, longs, letter = match.groups()
+    if width == "*":
+        number, at = _number(data, at, "i")
+        flags, width = flags + "-" * (number < 0), str(abs(number))
+    if precision == ".*":
+        number, at = _number(data, at, "i")
+        precision = f".{number}" if number >= 0 else None
+    spec = f"{flags}{width}{precision or ''}"
+    value: str | int | float
+    if letter == "%":
+        return "%", at
+    if letter == "s" and not longs:
+        value, at = _string(data, at)
+    elif letter == "c":
+        value, at = chr(data[at]), at + 1
+    elif letter in "feEgGF":
+        real: float
+        real, at = _number(data, at, "d")
+        value = real
+        if not math.isfinite(real):  # no zeros in front of it
+            spec = spec.replace("0", "", flags.count("0"))
+    elif letter == "p":
+        number, at = _number(data, at, "I")
+        value, letter = f"0x{number:08x}", "s"
+        spec = f"{flags}{width}"
+    elif letter in _INTEGERS:
+        number, at = _number(data, at, "Q" if longs else "I")
+        bits = 64 if longs else 32
+        return _integer(flags, int(width or 0), precision, letter, number, bits), at
+    else:
+        at += 8 if letter in "aA" else 4
+        return f"<{match[0]}: no conversion of printf here>", at
+    return f"%{spec}{letter}" % value, at
+
+
+def _integer(
+    flags: str, width: int, precision: str | None, letter: str, value: int, bits: int
+) -> str:
+    """As C's printf has it: Python's own has other prefixes, and zeros despite a precision."""
+    sign = ""
+    if letter == "d":
+        value -= value >> (bits - 1) << bits
+        sign = "-" if value < 0 else "+" if "+" in flags else " " if " " in flags else ""
+    digits = format(abs(value), "d" if letter == "u" else letter)
+    if precision is not None:
+        least = int(precision[1:] or 0)
+        digits = digits.rjust(least, "0") if value or least else ""
+    if "#" in flags and letter in "xXb" and value:
+        sign = "0" + letter
+    elif "#" in flags and letter == "o" and not digits.startswith("0"):
+        sign = "0"
+    if "-" in flags:
+        return (sign + digits).ljust(width)
+    if "0" in flags and precision is None:
+        digits = digits.rjust(width - len(sign), "0")
+    return (sign + digits).rjust(width)

@@ -5,7 +5,7 @@ products of 8- and 16-bit values become byte multiplies (upmem/llvm-project, DPU
 comparisons of 64-bit values two subtractions,
 loads and stores through MRAM pointers (address space 255) become calls of a software access.
 Also refuses what has no meaning on a DPU: an MRAM pointer cast to a WRAM pointer, DMA sizes the
-hardware cannot transfer.
+hardware cannot transfer, conversions that printf does not have.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from upmem_sim.cc.asm_operands import mark_pairs
 from upmem_sim.cc.compare64 import compare_words
 from upmem_sim.cc.floats import float_units
-from upmem_sim.cc.ir_text import debug_place, split_arguments
+from upmem_sim.cc.formats import PRINTF, check_formats
+from upmem_sim.cc.ir_text import debug_place, place, split_arguments
 from upmem_sim.cc.products import narrow_products
 from upmem_sim.errors import CompileError
 
@@ -54,13 +55,15 @@ def rewrite(text: str, file: str, units: Collection[str] = ()) -> str:
     # RV32's own convention for local functions passes arguments in temporaries as well
     if "fastcc " in text or "coldcc " in text:
         text = _CONVENTION.sub(r"\1 ", text)
-    signs = (_MRAM, _MRAM_SECTION, _BAD_SIZE, " = mul ", " asm ", *_WIDE_COMPARISONS)
+    signs = (_MRAM, _MRAM_SECTION, _BAD_SIZE, " = mul ", " asm ", PRINTF, *_WIDE_COMPARISONS)
     if not units and not any(sign in text for sign in signs):
         return text
     lines = text.split("\n")
     if _MRAM in text or _MRAM_SECTION in text or _BAD_SIZE in text:
         _refuse(lines, file)
         lines = _software_access(lines, file)
+    if PRINTF in text:
+        check_formats(lines, file)
     if " asm " in text:
         lines = mark_pairs(lines)
     if "float" in units:
@@ -85,12 +88,12 @@ def _refuse(lines: list[str], file: str) -> None:
             )
         if "addrspacecast" in line and "addrspacecast" in _without_strings(line):
             raise CompileError(
-                f"{_place(lines, line, file)}: error: MRAM pointer used as a WRAM pointer "
+                f"{place(lines, line, file)}: error: MRAM pointer used as a WRAM pointer "
                 "(or the reverse); copy with mram_read or mram_write"
             )
         if _BAD_SIZE in line and "call" in line:
             raise CompileError(
-                f"{_place(lines, line, file)}: error: mram_read/mram_write: the size must be "
+                f"{place(lines, line, file)}: error: mram_read/mram_write: the size must be "
                 "a multiple of 8 from 8 to 2048 bytes"
             )
 
@@ -100,19 +103,6 @@ def _without_strings(line: str) -> str:
     if line.startswith(("@llvm.", "!", "module asm", "source_filename")):
         return ""
     return re.sub(r'"[^"]*"', "", line)
-
-
-def _place(lines: list[str], line: str, file: str) -> str:
-    """file:line of an IR instruction, following inlined calls outwards."""
-    match = re.search(r"!dbg (!\d+)", line)
-    number = 0
-    while match:
-        head = match[1] + " = "
-        entry = next((text for text in lines if text.startswith(head)), "")
-        found = re.search(r"line: (\d+)", entry)
-        number = int(found[1]) if found else number
-        match = re.search(r"inlinedAt: (!\d+)", entry)
-    return f"{file}:{number}" if number else file
 
 
 # --------------------------------------------------------------------------------- MRAM access
@@ -145,7 +135,7 @@ def _software_access(lines: list[str], file: str) -> list[str]:
         elif _BLOCK.search(line) and "p255" in line:
             state.out.append(_rewrite_block(line))
         elif _OTHER_ACCESS.search(line):
-            raise CompileError(f"{_place(lines, line, file)}: error: no atomic access to MRAM")
+            raise CompileError(f"{place(lines, line, file)}: error: no atomic access to MRAM")
         else:
             state.out.append(line)
     return state.out + list(state.declared.values())
@@ -166,7 +156,7 @@ def _access(
     """(bits, conversion, ending of the routine's name) of an access."""
     if atomic or type_ not in _TYPES:
         what = "atomic access" if atomic else f"access of type {type_}"
-        raise CompileError(f"{_place(state.lines, line, state.file)}: error: no {what} to MRAM")
+        raise CompileError(f"{place(state.lines, line, state.file)}: error: no {what} to MRAM")
     bits, cast = _TYPES[type_]
     return bits, cast, f"{bits}{'u' if alignment * 8 < bits else ''}"
 

@@ -25,6 +25,19 @@ def debug_place(line: str) -> str:
     return match[0] if match else ""
 
 
+def place(lines: list[str], line: str, file: str) -> str:
+    """file:line of an IR instruction, following inlined calls outwards."""
+    match = re.search(r"!dbg (!\d+)", line)
+    number = 0
+    while match:
+        head = match[1] + " = "
+        entry = next((text for text in lines if text.startswith(head)), "")
+        found = re.search(r"line: (\d+)", entry)
+        number = int(found[1]) if found else number
+        match = re.search(r"inlinedAt: (!\d+)", entry)
+    return f"{file}:{number}" if number else file
+
+
 _FUNCTION = re.compile(r"^(?:define|declare) (.*?)@([\w.$]+)\((.*)\)(?:[^)]*)$")
 _RETURN = re.compile(r"(void|i\d+|float|double|ptr(?: addrspace\(255\))?|\{.*\}|\[.*\]|<.*>) $")
 _WORDS = {"i1": 1, "i8": 1, "i16": 1, "i32": 1, "i64": 2, "float": 1, "double": 2, "ptr": 1}

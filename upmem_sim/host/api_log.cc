@@ -1,7 +1,9 @@
 // dpu.h and dpu_log.h: what a DPU printed. The ring in MRAM is described in cc/rt/stdio.c, and read
 // as log.py does.
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <regex>
 #include <string_view>
@@ -55,42 +57,77 @@ std::string print(const std::string& format, T value) {
   return out;
 }
 
-std::string binary(uint64_t value) {
-  std::string out;
-  do out.insert(out.begin(), static_cast<char>('0' + (value & 1)));
-  while (value >>= 1);
-  return out;
+// One conversion as the message has it, the numbers for its `*` filled in.
+struct Conversion {
+  std::string flags, width, precision;
+  bool wide;
+  char letter;
+  std::string spec() const { return flags + width + precision; }
+};
+
+// What the host's printf may not know.
+std::string binary(const Conversion& c, uint64_t value) {
+  std::string digits;
+  for (uint64_t rest = value; rest; rest >>= 1)
+    digits.insert(digits.begin(), static_cast<char>('0' + (rest & 1)));
+  const bool zeros = c.flags.find('0') != std::string::npos &&
+                     c.flags.find('-') == std::string::npos && c.precision.empty();
+  const std::string prefix = c.flags.find('#') != std::string::npos && value ? "0b" : "";
+  int least = c.precision.empty() ? 1 : std::atoi(c.precision.c_str() + 1);
+  if (zeros) least = std::max(least, std::atoi(c.width.c_str()) - static_cast<int>(prefix.size()));
+  if (least > static_cast<int>(digits.size())) digits.insert(0, least - digits.size(), '0');
+  const bool left = c.flags.find('-') != std::string::npos;
+  return print("%" + std::string(left ? "-" : "") + c.width + "s", (prefix + digits).c_str());
 }
 
-std::string integer(const std::string& flags, char letter, uint64_t value, bool wide) {
-  if (letter == 'p') return print("0x%08x", static_cast<uint32_t>(value));
-  if (letter == 'b') return binary(value);
-  if (letter == 'd' || letter == 'i') {
-    const auto number = wide ? static_cast<int64_t>(value) : static_cast<int32_t>(value);
-    return print("%" + flags + "lld", static_cast<long long>(number));
+std::string integer(const Conversion& c, uint64_t value) {
+  const std::string spec = c.spec();
+  switch (c.letter) {
+    case 'p':
+      return print("%" + c.flags + c.width + "s",
+                   print("0x%08x", static_cast<uint32_t>(value)).c_str());
+    case 'b':
+      return binary(c, value);
+    case 'd': {
+      const auto number = c.wide ? static_cast<int64_t>(value) : static_cast<int32_t>(value);
+      return print("%" + spec + "lld", static_cast<long long>(number));
+    }
+    default:
+      return print("%" + spec + "ll" + c.letter, static_cast<unsigned long long>(value));
   }
-  if (!std::strchr("uxXo", letter)) throw Failure{DPU_ERR_LOG_FORMAT, ""};
-  return print("%" + flags + "ll" + letter, static_cast<unsigned long long>(value));
 }
 
-std::string conversion(const std::string& flags, bool wide, char letter, Reader& arguments) {
-  if (letter == '%') return "%";
-  if (letter == 's') return print("%" + flags + "s", arguments.text().c_str());
-  if (letter == 'c') return print("%" + flags + "c", static_cast<int>(arguments.number<char>()));
-  if (std::strchr("feEgG", letter)) return print("%" + flags + letter, arguments.number<double>());
-  const uint64_t value = wide ? arguments.number<uint64_t>() : arguments.number<uint32_t>();
-  return integer(flags, letter, value, wide);
+std::string conversion(const std::smatch& match, Reader& arguments) {
+  Conversion c{match[1], match[2], match[3], match[4].length() > 0, *match[5].first};
+  if (c.width == "*") c.width = std::to_string(arguments.number<int32_t>());
+  if (c.precision == ".*") {
+    const auto number = arguments.number<int32_t>();
+    c.precision = number < 0 ? "" : "." + std::to_string(number);
+  }
+  if (c.letter == '%') return "%";
+  if (c.letter == 's' && !c.wide) return print("%" + c.spec() + "s", arguments.text().c_str());
+  if (c.letter == 'c')
+    return print("%" + c.spec() + "c", static_cast<int>(arguments.number<char>()));
+  if (std::strchr("feEgGF", c.letter))
+    return print("%" + c.spec() + c.letter, arguments.number<double>());
+  if (!std::strchr("duxXobp", c.letter)) {
+    std::strchr("aA", c.letter) ? arguments.number<uint64_t>() : arguments.number<uint32_t>();
+    return "<" + match.str() + ": no conversion of printf here>";
+  }
+  const bool long_word = c.wide && c.letter != 'p';
+  return integer(c, long_word ? arguments.number<uint64_t>() : arguments.number<uint32_t>());
 }
 
 std::string message(Reader& reader) {
-  static const auto* const pattern = new std::regex("%([-+ #0]*[0-9]*(?:\\.[0-9]*)?)(l*)([^])");
+  static const auto* const pattern =
+      new std::regex("%([-+ #0]*)(\\*|[0-9]*)(\\.\\*|\\.[0-9]*)?(l*)([^])");
   const std::string formats = reader.text();
   std::string out;
   auto plain = formats.cbegin();
   std::smatch match;
   while (std::regex_search(plain, formats.cend(), match, *pattern)) {
     out.append(plain, match[0].first);
-    out += conversion(match[1], match[2].length() > 0, *match[3].first, reader);
+    out += conversion(match, reader);
     plain = match[0].second;
   }
   return out.append(plain, formats.cend());

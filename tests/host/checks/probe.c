@@ -50,7 +50,7 @@ int main(void) {
         case FOREVER:
             for (;;) sum++;
         case OVERFLOW:
-            for (int i = 0; me() == 0 && i < 300; i++) printf("%d\n", i);
+            for (int i = 0; me() == 0 && i < 200; i++) printf("%d\n", i);
             break;
         default: abort();
     }

@@ -6,7 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Conversions c s d i u x X o p e E f F g G with flags, width, precision; `l` for 64 bits. */
+/* Conversions c s d i u x X o b p e E f F g G with flags, width and precision, `*` among them, and
+ * lengths h hh l ll j z t (L too: long double is double). Others are refused where the format is a
+ * constant, and shown as such in the log where it is not. */
 void printf(const char *restrict format, ...);
 void puts(const char *string);
 void putchar(int character);
