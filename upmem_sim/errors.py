@@ -67,4 +67,5 @@ class SimFault(SimError):
             place += f", pc {self.pc}"
         if self.file is not None:
             place += f" ({self.file}:{self.line})"
-        return f"{self.kind} fault at {place}: {self.message}"
+        name = "program" if self.kind == "fault" else self.kind  # the instruction `fault`
+        return f"{name} fault at {place}: {self.message}"

@@ -49,15 +49,11 @@ class Place:
         return line if line is not None else (None, None)
 
     def source_or_call(self, tasklet: int, pc: int) -> tuple[str | None, int | None]:
-        """The same; of library code, which has no lines, those of the call it is in."""
-        found = self.source(pc)
-        if found[0] is not None or tasklet < 0:
-            return found
-        call = self.machine.tasklet(tasklet)["registers"][23] - 1
-        rows = self.program.rows
-        if not 0 <= call < len(rows) or int(rows[call]["op"]) != OPS.index("call"):
-            return found
-        return self.source(call)
+        """The same; of library code, which has no lines, those that it was called from."""
+        lined = [line is not None for line in self.program.lines]
+        if tasklet < 0 or not any(lined):
+            return self.source(pc)
+        return self.source(self.machine.lined_caller(tasklet, pc, lined))
 
     def function(self, pc: int) -> str:
         """ " in NAME", empty if the program does not say."""

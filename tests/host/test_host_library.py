@@ -68,7 +68,7 @@ def test_faults_and_logs_are_those_of_the_python_side(shell: Shell, probe: Path)
 
 def test_faults_are_told_on_standard_error(shell: Shell, probe: Path) -> None:
     done = shell.run(shell.compile_check("faults"), str(probe), DPU_SIM_CYCLES=str(LIMIT))
-    assert "libdpu: fault fault at DPU 0x0, tasklet 0, pc " in done.stderr
+    assert "libdpu: program fault at DPU 0x0, tasklet 0, pc " in done.stderr
     assert "(and 1 more at fault)" in done.stderr
 
 

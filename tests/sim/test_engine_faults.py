@@ -61,7 +61,8 @@ def test_faults_name_place_and_values(text: str, kind: str, message: str) -> Non
     assert (fault.dpu, fault.tasklet, fault.pc) == (0, 0, 1)
     assert (fault.file, fault.line) == ("test.s", 2)
     assert __import__("re").search(message, fault.message), fault.message
-    assert str(fault).startswith(f"{kind} fault at DPU 0, tasklet 0, pc 1 (test.s:2): ")
+    name = "program" if kind == "fault" else kind
+    assert str(fault).startswith(f"{name} fault at DPU 0, tasklet 0, pc 1 (test.s:2): ")
 
 
 def test_running_off_the_program() -> None:

@@ -65,3 +65,50 @@ def test_a_fault_inside_the_library_names_the_call() -> None:
     )
     assert (fault.kind, fault.file, fault.line) == ("memory", "<source>", 4)
     assert "lbu of 1 bytes at 0x20000 (r" in str(fault)
+
+
+SMALL = "#include <defs.h>\n#include <stdint.h>\n#include <stdio.h>\n"
+NESTED = {
+    "signed": ("__host int a = 5, b = 0, c;", "c = a / b;"),
+    "remainder": ("__host int a = 5, b = 0, c;", "c = a % b;"),
+    "wide": ("__host int64_t a = 5, b = 0, c;", "c = a / b;"),
+    "wide remainder": ("__host uint64_t a = 5, b, c;", "c = a % b;"),
+    "string": ("char *volatile far = (char *)0x8000000;", 'printf("%s", far);'),
+    "puts": ("char *volatile far = (char *)0x8000000;", "puts(far);"),
+}
+
+
+@pytest.mark.parametrize("opt", ["-O0", "-O2"])
+@pytest.mark.parametrize("name", NESTED)
+def test_a_fault_in_nested_calls_of_the_library_names_the_program_s(name: str, opt: str) -> None:
+    variables, statement = NESTED[name]
+    text = f"{SMALL}{variables}\nint main() {{\n    {statement}\n    return 0;\n}}\n"
+    with pytest.raises(SimFault) as caught:
+        Dpu(compile_c(text, opt=opt)).run(10**6)
+    fault = caught.value
+    assert (fault.file, fault.line) == ("<source>", 6), str(fault)
+
+
+def test_the_innermost_call_is_named() -> None:
+    text = (
+        "#include <stdint.h>\n__attribute__((noinline)) int64_t part(int64_t a, int64_t b) {\n"
+        "    return a / b + 1;\n}\n"
+        "volatile int64_t x;\nint main() {\n    x = part(3, 1);\n    x = part(x, x - x);\n}\n"
+    )
+    assert fault_of(text).line == 3
+
+
+def test_a_call_at_the_end_of_a_function_is_named() -> None:
+    text = (
+        "#include <string.h>\nchar *volatile far = (char *)0x20000;\n"
+        "__attribute__((noinline)) int f() {\n    return strlen(far);\n}\n"
+        "volatile int n;\nint main() {\n    n = f();\n}\n"
+    )
+    assert fault_of(text).line == 4
+
+
+def test_the_instruction_fault_reads_well() -> None:
+    fault = fault_of('int main() { __asm__ volatile("fault 3"); }')
+    assert fault.kind == "fault"
+    assert str(fault).startswith("program fault at DPU 0, tasklet 0, pc ")
+    assert str(fault).endswith(": code 3, assertion failed")

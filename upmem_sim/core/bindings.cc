@@ -13,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include "calls.h"
 #include "machine.h"
 #include "runner.h"
 #include "watch.h"
@@ -178,6 +179,12 @@ void define_machine(nb::module_& module) {
           nb::arg("until"), nb::arg("plain") = false, nb::arg("interleaved") = false)
       .def("next_issue", &next_issue)
       .def("tasklet", &tasklet_state)
+      .def("lined_caller",
+           [](Machine& m, uint32_t index, int32_t pc, std::vector<bool> lined) {
+             tasklet_at(m, index);
+             lined.resize(m.code->size);
+             return lined_caller(m, index, pc, lined);
+           })
       .def("counters", &tasklet_counters)
       .def("set_register", &set_register)
       .def("set_rows", &set_rows)

@@ -1,7 +1,10 @@
 #include "faults.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+
+#include "../core/calls.h"
 
 namespace upmem::host {
 namespace {
@@ -55,13 +58,12 @@ std::string place(const dpu_program_t& program, int32_t pc) {
   return format(" (%s:%u)", program.files[line.file].c_str(), line.line);
 }
 
-// Of library code, which has no lines, the call it is in.
+// Of library code, which has no lines, the place that it was called from.
 std::string place_of(const dpu_t& dpu, uint32_t tasklet, int32_t pc) {
-  const std::string own = place(*dpu.program, pc);
-  if (!own.empty()) return own;
-  const auto call = static_cast<int32_t>(dpu.machine->tasklets[tasklet].r[23]) - 1;
-  const Row* row = row_at(*dpu.machine, call);
-  return row && row->op == OP_call ? place(*dpu.program, call) : own;
+  std::vector<bool> lined(dpu.machine->code->size);
+  for (size_t i = 0; i < std::min(lined.size(), dpu.program->lines.size()); ++i)
+    lined[i] = dpu.program->lines[i].file >= 0;
+  return place(*dpu.program, lined_caller(*dpu.machine, tasklet, pc, lined));
 }
 
 // " in NAME", empty if the program does not say.
@@ -123,7 +125,8 @@ std::string words(const dpu_t& dpu, uint64_t max_cycles) {
                     static_cast<unsigned long long>(m.params.tasklets - 1));
     case FaultKind::FAULT:
       return format("code %u, %s", f.address,
-                    f.address < std::size(kCodes) ? kCodes[f.address] : "of the program");
+                    f.address < std::size(kCodes) ? kCodes[f.address] : "of the program") +
+             (place(*dpu.program, f.pc).empty() ? function(*dpu.program, f.pc) : "");
     case FaultKind::ILLEGAL:
       return "not an instruction of the DPU";
     case FaultKind::PC_RANGE:
@@ -155,6 +158,7 @@ std::string describe_fault(const dpu_t& dpu, uint64_t max_cycles) {
   const Fault& f = dpu.machine->fault;
   const auto kind = static_cast<size_t>(f.kind);
   std::string text = kind < std::size(kKinds) ? kKinds[kind] : "unknown";
+  if (f.kind == FaultKind::FAULT) text = "program";  // as errors.py puts it
   text += format(" fault at DPU 0x%x", id_of(dpu));
   if (f.tasklet >= 0) text += format(", tasklet %d", f.tasklet);
   if (f.pc >= 0) text += format(", pc %d", f.pc) + where(dpu);
