@@ -8,6 +8,8 @@ command. Objects may be linked with sources in one command.
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +26,8 @@ from upmem_sim.unit_text import unit_text
 __all__ = ["run"]
 
 STEPS = ("-c", "-E", "-S")
-_MAGIC = "upmem_sim object 1\n"
+_MAGIC = "upmem_sim object 2\n"
+_MARKER = re.compile(r'^(# \d+ ")(?![/<])', re.MULTILINE)
 
 
 def _options(options: cc_options.Options) -> clang.Options:
@@ -54,7 +57,7 @@ def _object(source: Path, options: clang.Options) -> str:
     units = options.hypothetical
     _unit(str(source), text, options.opt, units, options.werror)
     content = {"name": str(source), "level": options.opt, "units": units, "text": text}
-    return _MAGIC + json.dumps(content)
+    return _MAGIC + json.dumps({**content, "folder": os.getcwd()})
 
 
 def _read_object(path: Path) -> Unit:
@@ -62,10 +65,17 @@ def _read_object(path: Path) -> Unit:
     try:
         content = json.loads(text.removeprefix(_MAGIC)) if text.startswith(_MAGIC) else {}
         name, level, body = content["name"], content["level"], content["text"]
-        units = content["units"]
+        units, folder = content["units"], content["folder"]
     except (ValueError, KeyError, TypeError):
         raise CompileError(f"{path}: not an object of this compiler") from None
-    return _unit(name, body, level, units)
+    return _unit(name, _seen_from(folder, body), level, units)
+
+
+def _seen_from(folder: str, text: str) -> str:
+    """Preprocessed text whose line markers are relative to a folder, for the working directory."""
+    if folder == os.getcwd():
+        return text
+    return _MARKER.sub(lambda m: f"{m[1]}{folder}/", text)
 
 
 def _assembly(source: Path, options: clang.Options) -> str:
@@ -93,7 +103,7 @@ def run(arguments: Sequence[str]) -> None:
     options = cc_options.parse(words)
     for source in options.sources:
         if not source.is_file():
-            raise CompileError(f"{source}: no such file")
+            raise CompileError(f"{source}: {'a folder' if source.is_dir() else 'no such file'}")
     compiler = _options(options)
     if not steps:
         _link(options, compiler)

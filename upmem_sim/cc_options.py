@@ -22,6 +22,7 @@ _IGNORED = re.compile(
     r"|-flto(=\w+)?|-fno-\S+|-pipe|-pedantic|-W(?!l,|a,|p,|error)\S*|-w|--target=dpu-upmem-dpurte"
 )
 _DEFSYM = re.compile(r"-Wl,--defsym[=,](\w+)=(\w+)")
+_STACK = "STACK_SIZE_TASKLET_"
 _UNITS = "-mhypothetical="
 _REFUSED = {
     "-pg": "profiling builds are not made; upmem-sim counts without them",
@@ -66,9 +67,13 @@ def _split(arguments: Sequence[str]) -> list[tuple[str, str]]:
     return out
 
 
-def _stacks(defines: dict[str, str], tasklets: int) -> tuple[int, ...]:
+def _stacks(defines: dict[str, str], tasklets: int, limit: int) -> tuple[int, ...]:
+    for name in defines:
+        number = name.removeprefix(_STACK)
+        if number != name and not (number.isdecimal() and int(number) < limit):
+            raise CompileError(f"-D{name}: a DPU has tasklets 0 to {limit - 1}")
     default = _number("STACK_SIZE_DEFAULT", defines.get("STACK_SIZE_DEFAULT", "1024"))
-    names = [f"STACK_SIZE_TASKLET_{i}" for i in range(tasklets)]
+    names = [f"{_STACK}{i}" for i in range(tasklets)]
     return tuple(_number(n, defines[n]) if n in defines else default for n in names)
 
 
@@ -120,7 +125,7 @@ def parse(arguments: Sequence[str]) -> Options:
         include_dirs=tuple(map(Path, values["-I"])),
         werror=("-Werror", "") in pairs,
         nr_tasklets=tasklets,
-        stacks=_stacks(defines, tasklets),
+        stacks=_stacks(defines, tasklets, limit),
         hypothetical=tuple(
             unit
             for option, _ in pairs

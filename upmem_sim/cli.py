@@ -169,7 +169,7 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except OSError as error:
-        message, status = f"{error.filename}: {error.strerror}", FAILED
+        message, status = f"{error.filename or 'output'}: {error.strerror}", FAILED
     except Exception as error:
         message, status = f"internal error: {type(error).__name__}: {error}", INTERNAL
     print(f"upmem-sim: {_one_line(message)}", file=sys.stderr)

@@ -57,7 +57,7 @@ def write_inputs(dpus: Iterable[Dpu], inputs: tuple[str, ...]) -> None:
     """Writes files to symbols of every DPU: texts SYMBOL=FILE. Errors: SimError, OSError."""
     for text in inputs:
         symbol, equals, file = text.partition("=")
-        if not equals:
+        if not (symbol and equals and file):
             raise SimError(f"--input {text}: must be SYMBOL=FILE")
         data = Path(file).read_bytes()
         for dpu in dpus:

@@ -6,6 +6,7 @@ of layout.py. Code symbols count instructions, also in addends.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -65,6 +66,22 @@ def _references(section: Section) -> Iterable[str]:
                     yield arg.name
     for _, _, symbol in section.relocs:
         yield symbol.name
+
+
+def _use(unit: Unit, name: str) -> str:
+    """The C line that uses a symbol first, or the unit where no line is known."""
+    for section in unit.sections:
+        for item in section.insns:
+            if isinstance(item, Insn) and item.line and name in _names(item):
+                file, line = item.line
+                own = os.path.abspath(unit.name) == os.path.abspath(file)
+                return f"{unit.name if own else file}:{line}"
+    return unit.name
+
+
+def _names(insn: Insn) -> set[str]:
+    parts = (*insn.args, insn.target)
+    return {part.name if isinstance(part, Sym) else str(part) for part in parts}
 
 
 @dataclass(slots=True)
@@ -134,7 +151,7 @@ class _Linker:
             return self.define(home[0], name)
         if name in unit.weak:
             return 0
-        raise LinkError(f"undefined symbol {name}, used in {unit.name}")
+        raise LinkError(f"undefined symbol {name}, used in {_use(unit, name)}")
 
     # -------------------------------------------------------------------------------- collection
 

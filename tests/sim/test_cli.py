@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -183,3 +185,31 @@ def test_log_of_a_program() -> None:
     with pytest.raises(SimError, match="more than 64 bytes printed"):
         read_log(dpu)
     assert read_log(Dpu(link([assemble(LOOP, "loop.s")]))) == ""
+
+
+def test_a_folder_is_no_source(cli: Cli, tmp_path: Path) -> None:
+    assert cli("cc", tmp_path) == (1, "", f"upmem-sim: {tmp_path}: a folder\n")
+    missing = tmp_path / "missing.c"
+    assert cli("cc", missing) == (1, "", f"upmem-sim: {missing}: no such file\n")
+
+
+@pytest.mark.parametrize("text", ["=", "=file", "symbol=", "symbol"])
+def test_an_input_is_a_symbol_and_a_file(cli: Cli, loop: Path, text: str) -> None:
+    message = f"upmem-sim: --input {text}: must be SYMBOL=FILE\n"
+    assert cli("run", loop, "--input", text) == (1, "", message)
+
+
+@pytest.mark.parametrize("number", ["24", "30", "x", ""])
+def test_stacks_of_tasklets_that_there_are_not_are_refused(number: str) -> None:
+    with pytest.raises(CompileError, match="a DPU has tasklets 0 to 23"):
+        cc_options.parse([f"-DSTACK_SIZE_TASKLET_{number}=512", "a.c"])
+    assert cc_options.parse(["-DSTACK_SIZE_TASKLET_23=512", "a.c"]).stacks == (1024,)
+
+
+def test_an_output_that_is_full_is_named(loop: Path) -> None:
+    call = "from upmem_sim.cli import main; main()"
+    command = [sys.executable, "-c", call, "run", str(loop)]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.stderr == "upmem-sim: output: No space left on device\n"
+    assert done.returncode == 1

@@ -84,11 +84,15 @@ def compile_unit(source: str | Path, options: clang.Options) -> Unit:
     preprocessed = c_long.needs_preprocessing(text, options.defines)
     if preprocessed:
         source = text = clang.preprocess(_named(source, name), options)
-    identity = cache.key([clang.version(), name, text, repr(options)])
+    # relative paths are relative to the working directory, and C lines name files in full
+    identity = cache.key([clang.version(), os.getcwd(), name, text, repr(options)])
     found = cache.load(identity)
     if found:
         return found[0]
-    unit = _compile(source, name, text, options, preprocessed)
+    try:
+        unit = _compile(source, name, text, options, preprocessed)
+    except CompileError as error:  # debug lines have the path in full
+        raise CompileError(str(error).replace(f"{os.path.abspath(name)}:", f"{name}:")) from None
     cache.store(identity, [unit])
     return unit
 

@@ -50,6 +50,8 @@ _LONG_MACROS = {
     "__LONG_MAX__": "0x7fffffffffffffffLL",
     "__SIZEOF_LONG_DOUBLE__": "8",
 }
+# RV32 has a thread pointer; tasklets share their variables.
+_UNAVAILABLE = '__attribute__((unavailable("not available on a DPU: use an array and me()")))'
 _LANGUAGE = [
     "-std=gnu17",
     "-ffreestanding",
@@ -64,6 +66,7 @@ _LANGUAGE = [
     "-Wno-builtin-macro-redefined",
     *(f"-U{name}" for name in _LONG_MACROS),
     *(f"-D{name}={value}" for name, value in _LONG_MACROS.items()),
+    *(f"-D{name}={_UNAVAILABLE}" for name in ("_Thread_local", "__thread")),
 ]
 # Settings that make LLVM's loops look like those of UPMEM's own compiler: its target says every
 # addressing mode is legal, so loop strength reduction keeps the index form; no partial unrolling.

@@ -75,7 +75,7 @@ def _operand(line: Line, text: str, is_pair: bool) -> str:
         return pair(text) if is_pair and text != "zero" else REGISTERS[text]
     if _DPU_REGISTER.match(text):
         message = f"inline assembly names the register {text}: pass it as an operand"
-        raise CompileError(_at(line.place, f"error: {message}"))
+        raise CompileError(_at(line.place, message))
     return text
 
 

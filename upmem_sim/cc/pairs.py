@@ -14,7 +14,6 @@ from upmem_sim.cc.flow import (
     Block,
     Node,
     base_format,
-    live_after_each,
     make,
 )
 from upmem_sim.cc.merge import plain
@@ -63,16 +62,17 @@ def _may_start(node: Node) -> bool:
 
 def _join(block: Block, i: int, j: int) -> None:
     nodes = block.nodes
-    after = live_after_each(block)
     first, second = nodes[i], nodes[j]
     if nodes[j].args[0] != f"r{GENERAL[str(first.args[0])] ^ 1}":
         return
     low_first = GENERAL[str(first.args[0])] % 2 == 1
     low, high = (first, second) if low_first else (second, first)
     joint = _joint(low, high)
-    if joint is None or (after[i] | after[j]) & (ZF | CF) & joint.defs:
+    if joint is None:
         return
-    if after[i] & first.defs & ZF or after[j] & second.defs & ZF:
+    if _reads_flags(block, i, first.defs | joint.defs):
+        return
+    if _reads_flags(block, j, second.defs | joint.defs):
         return
     between = nodes[i + 1 : j]
     if all(_passes(node, second, first.defs) for node in between):
@@ -84,6 +84,18 @@ def _join(block: Block, i: int, j: int) -> None:
     else:
         return
     del nodes[j]
+
+
+def _reads_flags(block: Block, i: int, flags: int) -> bool:
+    """Whether one of the flags is read after the instruction at `i` before it is written."""
+    flags &= ZF | CF
+    for k in range(i + 1, len(block.nodes)):
+        if not flags:
+            return False
+        if block.nodes[k].uses & flags:
+            return True
+        flags &= ~block.nodes[k].defs
+    return bool(block.live_out & flags)
 
 
 def _passes(node: Node, moved: Node, ignored: int) -> bool:

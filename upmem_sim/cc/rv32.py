@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -221,8 +222,8 @@ class _Parser:
         match = re.match(r'(\d+)\s+"((?:[^"\\]|\\.)*)"(?:\s+"((?:[^"\\]|\\.)*)")?', rest)
         if match:
             folder, name = (match[2], match[3]) if match[3] else ("", match[2])
-            full = name if not folder or name.startswith(("/", "<")) else f"{folder}/{name}"
-            self.files[match[1]] = full
+            own = name.startswith("<")  # text that is in no file
+            self.files[match[1]] = name if own else os.path.join(os.getcwd(), folder, name)
 
     def loc(self, rest: str) -> None:
         parts = rest.split(maxsplit=2)

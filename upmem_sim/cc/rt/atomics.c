@@ -52,3 +52,34 @@ ALL(uint8_t, 1)
 ALL(uint16_t, 2)
 ALL(uint32_t, 4)
 ALL(uint64_t, 8)
+
+/* Of any size, as the compiler calls them where it does not trust the alignment. */
+void load_any(size_t, const void *, void *, int) __asm__("__atomic_load");
+void store_any(size_t, void *, const void *, int) __asm__("__atomic_store");
+void exchange_any(size_t, void *, const void *, void *, int) __asm__("__atomic_exchange");
+bool replace_any(size_t, void *, void *, const void *, int,
+                 int) __asm__("__atomic_compare_exchange");
+
+void load_any(size_t size, const void *from, void *to, int order) {
+    (void)order;
+    GUARDED(memcpy(to, from, size));
+}
+
+void store_any(size_t size, void *to, const void *from, int order) {
+    (void)order;
+    GUARDED(memcpy(to, from, size));
+}
+
+void exchange_any(size_t size, void *p, const void *value, void *old, int order) {
+    (void)order;
+    GUARDED(memcpy(old, p, size); memcpy(p, value, size));
+}
+
+bool replace_any(size_t size, void *p, void *expected, const void *value, int success, int failure) {
+    (void)success;
+    (void)failure;
+    GUARDED(bool same = memcmp(p, expected, size) == 0;
+            if (same) memcpy(p, value, size);
+            else memcpy(expected, p, size));
+    return same;
+}
