@@ -81,7 +81,6 @@ def test_the_mathematics_is_there() -> None:
         "#include <stdlib.h>\nlong n(void) { return strtol(0, 0, 0); }",
         "__int128 x;",
         "_Thread_local int x; int main(void) { return x; }",
-        "_Atomic int x; int main(void) { x = 3; return 0; }",
     ],
 )
 def test_what_is_absent_is_refused(source: str) -> None:
