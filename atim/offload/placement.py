@@ -159,7 +159,10 @@ class Problem:
         if not enough:
             least = least_launch_s(self.target)
             return f"host {_ms(cost.seconds)} ms, a launch takes {_ms(least)} ms at least: kept"
-        place = next(p for p, x in enumerate(self.launches) if x.members == (nest.index,))
+        alone = (p for p, x in enumerate(self.launches) if x.members == (nest.index,))
+        place = next(alone, None)
+        if place is None:
+            return f"host {_ms(cost.seconds)} ms, no launch was offered: kept"
         price = self.prices[place]
         if isinstance(price, str):
             return f"{price}: kept"

@@ -303,12 +303,16 @@ def test_bytes_are_added_eight_at_a_time(dtype, minus, unroll, rng):
     np.testing.assert_array_equal(out, x - y if minus else x + y)
 
 
+def sum_of_bytes(n):
+    a, b = te.placeholder((n,), "int8", "A"), te.placeholder((n,), "int8", "B")
+    return te.create_prim_func([a, b, te.compute((n,), lambda i: a[i] + b[i], "C")])
+
+
 def test_words_of_a_longer_loop_share_their_addresses(rng):
     """Two loads, a store and twelve instructions for 8 bytes; the addresses only once a loop."""
     counts = []
     for n in (2048, 4096):
-        a, b = te.placeholder((n,), "int8", "A"), te.placeholder((n,), "int8", "B")
-        s = Schedule(te.create_prim_func([a, b, te.compute((n,), lambda i: a[i] + b[i], "C")]))
+        s = Schedule(sum_of_bytes(n))
         block = s.get_sblock("C")
         d, t, o, _, u = s.split(s.get_loops(block)[0], factors=[1, 1, None, 32, 32])
         s.bind(d, "blockIdx.x")
