@@ -25,7 +25,7 @@ from atim.codegen.driver_c import (
     words_of,
 )
 from atim.codegen.driver_groups import WHOLE
-from atim.codegen.driver_text import DRIVER, GRID, INCLUDES, RECEIVE
+from atim.codegen.driver_text import DRIVER, GRID, INCLUDES, INIT, RECEIVE
 from atim.codegen.host_stage import FUNCTION, HostStage
 from atim.codegen.names import Names
 
@@ -218,7 +218,7 @@ class _Chain:
         for name, size in self.held.items():
             steps.append(f"    {name} = calloc({size}, 1);")
             steps.append(f"    status = {name} == NULL && status == DONE ? NO_MEMORY : status;")
-        pieces.append(text.INIT.format(name=self.name, steps="\n".join(steps)))
+        pieces.append(INIT.format(name=self.name, steps="\n".join(steps)))
         freed = ["    loaded = false;"] if self.resident else []
         freed += [f"    {self._prefix(n)}_free();" for n in on_dpus]
         for name in self.held:

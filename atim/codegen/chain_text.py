@@ -192,28 +192,6 @@ static int send_parts(void) {{
 }}
 """
 
-INIT = """\
-int {name}_init(const char *kernel, unsigned threads) {{
-    if (ready) {{
-        return DONE;
-    }}
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    nr_threads = threads > 0 ? threads : processors > 0 ? (uint32_t)processors : 1;
-    memset(&times, 0, sizeof times);
-    DPU_CHECK(dpu_alloc(NR_DPUS, NULL, &dpus), return REFUSED);
-    ready = true;
-    int status = DONE;
-    const double begin = dpu_now();
-    DPU_CHECK(dpu_load(dpus, kernel != NULL ? kernel : "{name}.dpu", NULL), status = REFUSED);
-{steps}
-    times.load = dpu_now() - begin;
-    if (status != DONE) {{
-        {name}_free();
-    }}
-    return status;
-}}
-"""
-
 LOAD = """\
 int {name}_load_resident({parameters}) {{
     int status = ready ? DONE : {name}_init(NULL, 0);
