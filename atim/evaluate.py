@@ -24,6 +24,7 @@ from tvm import ir, s_tir, tirx
 
 from atim.errors import UnsupportedError
 from atim.evaluate_expr import Array, Range, Scope, Window
+from atim.margins import margins_of
 
 # Elements of the largest temporary of one chunk.
 CHUNK_ELEMENTS = 1 << 22
@@ -101,15 +102,23 @@ def evaluate(
     ranges = _checked_box(blocks[last], box)
     with np.errstate(all="ignore"):
         wanted = _needed(blocks[: last + 1], ranges)
-        windows = {
-            p: Window(np.asarray(arrays[p.name]), (0,) * np.ndim(arrays[p.name]))
-            for p in func.params
-            if p.name in arrays
-        }
+        windows = _inputs(func, arrays)
         for block, needed in zip(blocks[: last + 1], wanted, strict=True):
             if needed is not None:
                 windows[block.store] = _evaluate_block(block, needed, windows)
     return windows[blocks[last].store].data
+
+
+def _inputs(func: tirx.PrimFunc, arrays: Mapping[str, Array]) -> dict[Any, Window]:
+    """The arrays as given; an input that a schedule declares larger begins after its margin."""
+    margins = margins_of(func)
+    windows = {}
+    for parameter in func.params:
+        name = str(parameter.name)
+        if name in arrays:
+            origin, _ = margins.get(name, ((0,) * np.ndim(arrays[name]), ()))
+            windows[parameter] = Window(np.asarray(arrays[name]), origin)
+    return windows
 
 
 # --- reading the program ---------------------------------------------------------------------

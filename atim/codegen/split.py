@@ -19,10 +19,10 @@ from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.affine import affine, below_zero, coarsest, less
 from atim.errors import ScheduleError, UnsupportedError
+from atim.margins import margins_of
 from atim.products import product_of
 from atim.target import (
     ANNOTATE_MULTIPLY,
-    ATTRIBUTE_MARGINS,
     MULTIPLY_BYTES,
     MULTIPLY_FLOAT,
     MULTIPLY_LIBRARY,
@@ -90,7 +90,7 @@ class Split:
 def split(func: tirx.PrimFunc) -> Split:
     """Cut a scheduled function. Raises `ScheduleError` if no loop, or more than one nest, is bound
     to DPUs."""
-    margins = _margins(func)
+    margins = margins_of(func)
     module = tvm.IRModule({"main": _renamed(func, "if_then_else", CHOOSE) if margins else func})
     for front_pass in FRONT_PASSES:
         module = front_pass(module)
@@ -131,16 +131,6 @@ def _renamed(func: tirx.PrimFunc, old: str, new: str) -> tirx.PrimFunc:
         return tirx.if_then_else(*args)
 
     return func.with_body(tvm_ffi.structural_map(func.body, [(ir.Call, change)]))
-
-
-def _margins(func: tirx.PrimFunc) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
-    attributes = dict(func.attrs or {})
-    margins = {}
-    for name, numbers in attributes.get(ATTRIBUTE_MARGINS, {}).items():
-        values = tuple(int(n) for n in numbers)
-        half = len(values) // 2
-        margins[str(name)] = (values[:half], values[half:])
-    return margins
 
 
 def thread_tag(loop: For) -> str:

@@ -22,8 +22,8 @@ from tvm.s_tir import Schedule
 
 from atim.errors import UnsupportedError
 from atim.functions import on_dpus, on_host
+from atim.margins import BACKWARDS_MARGIN, Grown, with_margins
 from atim.schedules.loads import calls_of, loads_of
-from atim.schedules.margins import BACKWARDS_MARGIN, Grown, with_margins
 
 __all__ = [
     "Axis",

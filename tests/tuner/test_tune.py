@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tvm import te
+from tvm import te, topi
 
 import atim
 from atim.tuner.database import Database, RunKey
@@ -160,3 +160,29 @@ def test_the_version_names_the_software_that_decides_results():
     version = software_version()
     assert version.startswith("0.")
     assert len(version.rpartition("-")[2]) == 8
+
+
+def _backwards():
+    A = te.placeholder((8, 5), "int32", "A")
+    return [A, te.compute((8, 5), lambda i, j: A[7 - i, j], "B")], lambda a: a[::-1]
+
+
+def _padded():
+    A = te.placeholder((6, 7), "int32", "A")
+    return [A, topi.nn.pad(A, (1, 0), (1, 2), name="P")], lambda a: np.pad(a, ((1, 1), (0, 2)))
+
+
+def _sums_around():
+    A = te.placeholder((9, 7), "int32", "A")
+    P, k = topi.nn.pad(A, (1, 0), (1, 0)), te.reduce_axis((0, 3), "k")
+    sums = te.compute((9, 7), lambda i, j: te.sum(P[i + k, j], axis=k), "S")
+    return [A, sums], lambda a: sum(np.pad(a, ((1, 1), (0, 0)))[n : n + 9] for n in range(3))
+
+
+@pytest.mark.parametrize("program", [_backwards, _padded, _sums_around])
+def test_inputs_read_before_their_start(program, tmp_path, rng):
+    args, reference = program()
+    run = atim.tune(args, TARGET, trials=2, work_dir=tmp_path, progress=False, seed=1)
+    assert run.summary()["failed"] == 0
+    a = rng.integers(-99, 99, [int(n) for n in args[0].shape], dtype="int32")
+    np.testing.assert_array_equal(run.best.build()(a)[0], reference(a))

@@ -17,7 +17,7 @@ from tvm import ir, tirx
 
 from atim.target import ATTRIBUTE_MARGINS
 
-__all__ = ["BACKWARDS_MARGIN", "Grown", "with_margins"]
+__all__ = ["BACKWARDS_MARGIN", "Grown", "margins_of", "with_margins"]
 
 # elements in front of an axis that is read backwards: more than any box reaches beyond its end
 BACKWARDS_MARGIN = 1 << 17
@@ -66,3 +66,14 @@ def with_margins(func: tirx.PrimFunc, grown: Mapping[str, Grown]) -> tirx.PrimFu
     params = [moved[p][0] if p in moved else p for p in func.params]
     result = tirx.PrimFunc(params, body, func.ret_type, attrs=func.attrs)
     return result.with_attr(ATTRIBUTE_MARGINS, attribute)
+
+
+def margins_of(func: tirx.PrimFunc) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
+    """For each input that was declared larger: its margins in front, and its own shape."""
+    attributes = dict(func.attrs or {})
+    margins = {}
+    for name, numbers in attributes.get(ATTRIBUTE_MARGINS, {}).items():
+        values = tuple(int(n) for n in numbers)
+        half = len(values) // 2
+        margins[str(name)] = (values[:half], values[half:])
+    return margins
