@@ -269,7 +269,7 @@ def _load_function(
     keywords = {} if dtype is None else {"dtype": dtype}
     try:
         tensors = found(*(shape or ()), **keywords)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"{program}: {type(error).__name__}: {error}") from error
     if not isinstance(tensors, list | tuple) or not tensors:
         kind = type(tensors).__name__
@@ -286,7 +286,7 @@ def _load_module(path: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"{path}: {type(error).__name__}: {error}") from error
     return module
 

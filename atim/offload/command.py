@@ -118,5 +118,5 @@ def load_model(text: str) -> tuple[str, Any]:
         return f"{path.stem}-{name}", thing if is_made else thing()
     except AttributeError as error:
         raise UsageError(f"{path} has no {name!r} ({error})") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"{path}: {type(error).__name__}: {error}") from error

@@ -210,11 +210,13 @@ class Database:
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        """SQLite's errors as one line that names the file."""
+        """SQLite's errors, and contents that can't be read, as one line that names the file."""
         try:
             yield
         except sqlite3.Error as error:
             raise RecordError(f"{self.path}: {error}") from error
+        except (ValueError, TypeError, zlib.error) as error:
+            raise RecordError(f"{self.path}: damaged: {error}") from error
 
     # --- runs ---
 
@@ -240,19 +242,19 @@ class Database:
                 "SELECT id, key, trials, ended, winner, facts, program, setting FROM runs"
                 " ORDER BY id"
             ).fetchall()
-        return [
-            StoredRun(
-                row[0],
-                RunKey(**json.loads(row[1])),
-                trials=row[2],
-                ended=row[3],
-                winner=row[4],
-                facts=json.loads(row[5]),
-                program=zlib.decompress(row[6]).decode(),
-                setting=json.loads(row[7]),
-            )
-            for row in rows
-        ]
+            return [
+                StoredRun(
+                    row[0],
+                    RunKey(**json.loads(row[1])),
+                    trials=row[2],
+                    ended=row[3],
+                    winner=row[4],
+                    facts=json.loads(row[5]),
+                    program=zlib.decompress(row[6]).decode(),
+                    setting=json.loads(row[7]),
+                )
+                for row in rows
+            ]
 
     def end(self, run: int, why: str, winner: int | None) -> None:
         """Store why the search ended, and the trial that was verified as a whole."""
@@ -322,23 +324,23 @@ class Database:
                 " WHERE run = ? ORDER BY number",
                 (run,),
             ).fetchall()
-        return [
-            Record(
-                number=row[0],
-                round=row[1],
-                sketch=row[2],
-                decisions=json.loads(row[3]),
-                status=row[4],
-                reason=row[5],
-                message=row[6],
-                timing=None if row[7] is None else row[7:11],
-                counters=json.loads(row[11]),
-                wall_s=row[12],
-                digest=row[13],
-                same_as=row[14],
-            )
-            for row in rows
-        ]
+            return [
+                Record(
+                    number=row[0],
+                    round=row[1],
+                    sketch=row[2],
+                    decisions=json.loads(row[3]),
+                    status=row[4],
+                    reason=row[5],
+                    message=row[6],
+                    timing=None if row[7] is None else row[7:11],
+                    counters=json.loads(row[11]),
+                    wall_s=row[12],
+                    digest=row[13],
+                    same_as=row[14],
+                )
+                for row in rows
+            ]
 
     def trace(self, run: int, number: int) -> str:
         """The schedule of a trial as TVM's JSON; empty when there is none."""
@@ -346,7 +348,7 @@ class Database:
             row = self._connection.execute(
                 "SELECT trace FROM trials WHERE run = ? AND number = ?", (run, number)
             ).fetchone()
-        return zlib.decompress(row[0]).decode() if row and row[0] else ""
+            return zlib.decompress(row[0]).decode() if row and row[0] else ""
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:

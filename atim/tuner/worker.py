@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from atim.errors import AtimError
+from atim.errors import AtimError, UsageError
 from atim.tuner.process import Process, StartError
 from atim.tuner.remote import NEEDED, Fleet
 
@@ -64,6 +64,7 @@ class _Child:
         self.kind, self.what = kind, what
         self.pause_s, self.start_at = 0.0, 0.0
         self.process: subprocess.Popen[bytes] | None = None
+        self.served = False
 
     def tend(self, say: Callable[[str], None]) -> None:
         """Start it when it is time to; notice its end."""
@@ -79,6 +80,9 @@ class _Child:
         self.end()
         low, high = RESTART_S
         calm = now - self.start_at > CALM_S
+        if self.kind == "tracker" and code > 0 and not (calm or self.served):
+            raise UsageError("{host}:{port}: no tracker can start there".format(**self.what))
+        self.served |= calm
         self.pause_s = 0.0 if calm else min(high, max(low, 2 * self.pause_s))
         self.start_at = now + self.pause_s
         say(f"{self.kind} ended with status {code}: again in {self.pause_s:g} s")
@@ -88,6 +92,8 @@ class _Child:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
+            if self.process.stdin is not None:
+                self.process.stdin.close()
             self.process = None
 
     def _start(self) -> None:

@@ -161,3 +161,24 @@ def test_reading_what_is_not_there_is_one_line(tmp_path):
     sqlite3.connect(tmp_path / "records.db").close()
     with pytest.raises(RecordError, match="holds no records of atim"):
         Database(tmp_path, write=False)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE trials SET decisions = '{bad'",
+        "UPDATE runs SET facts = 'x'",
+        "UPDATE runs SET program = x'00'",
+        "UPDATE runs SET key = '{}'",
+    ],
+)
+def test_damaged_contents_are_one_line(tmp_path, damage):
+    with Database(tmp_path, write=True) as db:
+        db.propose(db.start(KEY, 4), [pending(0)])
+    with sqlite3.connect(tmp_path / "records.db") as file:
+        file.execute(damage)
+    file.close()
+    with Database(tmp_path, write=False) as db:
+        read = db.records if "trials" in damage else lambda _: db.runs()
+        with pytest.raises(RecordError, match=r"records\.db: damaged"):
+            read(1)

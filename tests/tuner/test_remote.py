@@ -21,6 +21,7 @@ from atim.tuner import pool
 from atim.tuner.pool import Pool
 from atim.tuner.remote import Fleet, read_reply
 from atim.tuner.trial import Measurement, Task
+from atim.tuner.worker import serve_tracker
 
 TASKS = [Task("rows", {"dpus": 8, "tasklets": n + 1, "tile": 8, "unroll": 1}) for n in range(12)]
 
@@ -168,3 +169,10 @@ def test_bad_addresses_are_one_line(address, key, message):
 def test_a_tracker_that_is_not_there_is_one_line():
     with pytest.raises(UsageError, match="Connection refused"):
         Fleet("127.0.0.1", free_port()).check()
+
+
+def test_a_tracker_on_a_taken_port_ends():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=f"127.0.0.1:{port}: no tracker can start there"):
+            serve_tracker("127.0.0.1", port, say=lambda text: None)
