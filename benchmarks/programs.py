@@ -2,9 +2,11 @@
 
 Shapes are aligned, odd, prime, smaller than the number of DPUs, and single elements; decisions are
 drawn on and off the coarse grid and pass `verify.check`. A case fails when anything after that
-raises (a later refusal, a fault of the machine, a write outside of a tile) or when one element
-differs from NumPy. Of a program of several stages each has a candidate of its own. Failures are
-told as they come and counted by kind, the smallest case of each is printed.
+raises (a fault of the machine, a write outside of a tile, a refusal without a limit) or when one
+element differs from NumPy. Of a program of several stages each has a candidate of its own.
+Candidates that exceed a limit known only after the build (instructions, stacks, and what stages
+share as one program) are counted, and others drawn in their place. Failures are told as they come
+and counted by kind, the smallest case of each is printed.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ import traceback
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import zip_longest
 from math import prod
 from multiprocessing import get_context
 from typing import Any
@@ -41,6 +44,7 @@ TARGET = Target(dpus=24)
 CASES, QUICK_CASES = 5000, 300
 SHAPES = 20
 DRAWS = 2000
+SPARE = 20  # candidates drawn besides, for those that a limit refuses
 WORKERS = 2
 MAX_ELEMENTS = 6000  # of a program's loops, so that a case takes a fraction of a second
 
@@ -53,6 +57,9 @@ SIZES = (
     (1,),
 )
 
+
+# what is known only after the build: of one kernel, and of several stages as one program
+LIMIT = re.compile(r"^((?:stages as one program: )?(?:IRAM|stack)|stages as one program: [WM]RAM):")
 
 # of each stage on DPUs: which of its sketches, and the values of that sketch's decisions
 Choices = tuple[tuple[int, tuple[int, ...]], ...]
@@ -71,11 +78,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a case: None for equal to NumPy, else the kind of failure and its message."""
+    """What became of a case: None for equal to NumPy, else the kind of failure and its message.
+    `limit`: it was not run, for it exceeds this memory of a DPU."""
 
     case: Case
     kind: str | None
     message: str = ""
+    limit: str | None = None
 
 
 def shapes_of(program: str, rng: np.random.Generator) -> list[tuple[int, ...]]:
@@ -107,7 +116,7 @@ def stages_in(
 
 
 def draw(program: str, dtype: str, sizes: tuple[int, ...], seed: int, count: int) -> list[Case]:
-    """`count` random legal candidates, the sketches of each stage in turn."""
+    """Up to `count` random legal candidates, the sketches of each stage in turn."""
     rng = np.random.default_rng(seed)
     _, stages = stages_in(program, dtype, sizes)
     drawn = [_drawn(sketches, rng, count) for sketches in stages]
@@ -121,9 +130,11 @@ def draw(program: str, dtype: str, sizes: tuple[int, ...], seed: int, count: int
 def _drawn(
     sketches: list[Sketch], rng: np.random.Generator, count: int
 ) -> list[tuple[int, tuple[int, ...]]]:
-    """Legal candidates of one stage, at most `count`."""
-    found: list[tuple[int, tuple[int, ...]]] = []
-    for number, sketch in enumerate(sketches):
+    """Legal candidates of one stage, at most `count`: one of each sketch in turn, beginning with
+    any of them."""
+    found: list[list[tuple[int, tuple[int, ...]]]] = []
+    for number in rng.permutation(len(sketches)).tolist():
+        sketch = sketches[number]
         columns = []
         for decision in sketch.decisions:
             on_grid = rng.choice(decision.values, DRAWS)
@@ -134,10 +145,11 @@ def _drawn(
         legal = matrix[check(sketch, matrix, TARGET)[0]]
         legal = np.unique(canonical(sketch, legal), axis=0)
         share = -(-count // len(sketches))
-        found += [(number, tuple(map(int, row))) for row in rng.permutation(legal)[:share]]
-    if not found:
+        found.append([(number, tuple(map(int, row))) for row in rng.permutation(legal)[:share]])
+    turns = [some for turn in zip_longest(*found) for some in turn if some is not None]
+    if not turns:
         raise ScheduleError(f"nothing legal in {DRAWS} draws")
-    return found
+    return turns[:count]
 
 
 def run_case(case: Case) -> Result:
@@ -161,7 +173,9 @@ def run_case(case: Case) -> Result:
     try:
         output, _ = build_stages(func, TARGET, choose=choose)(threads=1, **arrays)
     except Exception as error:
-        return Result(case, kind_of(error), f"{'; '.join(told)}: {error}")
+        limit = LIMIT.search(str(error)) if isinstance(error, ScheduleError) else None
+        message = f"{'; '.join(told)}: {error}"
+        return Result(case, kind_of(error), message, limit and limit[1])
     if output.dtype != expected.dtype or output.shape != expected.shape:
         what = f"{output.dtype}{output.shape}, should be {expected.dtype}{expected.shape}"
         return Result(case, "other shape or type", f"{'; '.join(told)}: {what}")
@@ -208,21 +222,37 @@ def plan(total: int, seed: int = 0) -> list[tuple[str, str, tuple[int, ...], int
 
 
 def run_job(job: tuple[str, str, tuple[int, ...], int, int]) -> list[Result]:
-    """All candidates of one program, type and shape; a refused program is a failure too."""
+    """All candidates of one program, type and shape, and those that a limit refused; a refused
+    program, and one of which nothing fits, is a failure."""
     program, dtype, sizes, seed, count = job
     try:
-        cases = draw(program, dtype, sizes, seed, count)
+        cases = draw(program, dtype, sizes, seed, count + SPARE)
     except Exception as error:
         kind = "refused" if isinstance(error, UnsupportedError) else type(error).__name__
         nothing = Case(program, dtype, sizes, (), seed)
         return [Result(nothing, f"{kind}: {program}", str(error))]
-    return [run_case(case) for case in cases]
+    results: list[Result] = []
+    ran = 0
+    for case in cases:
+        results.append(run_case(case))
+        ran += results[-1].limit is None
+        if ran == count:
+            break
+    return results if ran else [replace(results[-1], limit=None)]
+
+
+def _is_failure(result: Result) -> bool:
+    return result.kind is not None and result.limit is None
 
 
 def report(results: list[Result], seconds: float) -> None:
     """Counts, and the smallest case of each kind of failure."""
+    refused = Counter(r.limit for r in results if r.limit is not None)
+    results = [r for r in results if r.limit is None]
     failed = [r for r in results if r.kind is not None]
     print(f"{len(results)} cases, {len(failed)} failed, {seconds:.0f} s")
+    for limit, count in refused.most_common():
+        print(f"  {count:5} others exceed a limit: {limit}")
     for kind, count in Counter(r.kind for r in failed).most_common():
         some = [r for r in failed if r.kind == kind]
         programs = Counter(r.case.program for r in some).most_common(4)
@@ -244,10 +274,10 @@ def run(quick: bool = False) -> int:
     with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
         for done, part in enumerate(pool.map(run_job, jobs, chunksize=4), 1):
             results += part
-            for failed in (r for r in part if r.kind is not None):
+            for failed in (r for r in part if _is_failure(r)):
                 case = failed.case
                 print(f"{case.program} {case.dtype} {case.sizes}: {failed.kind}", flush=True)
             if done % 100 == 0:
                 print(f"{done} of {len(jobs)} programs and shapes", flush=True)
     report(results, time.monotonic() - start)
-    return int(any(r.kind is not None for r in results))
+    return int(any(map(_is_failure, results)))
