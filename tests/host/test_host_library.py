@@ -156,11 +156,34 @@ def test_a_preset_that_there_is_not_fails_the_allocation(
     assert refused.endswith("DPU Error (dpu allocation error)")
 
 
-def test_ranks_overlap_when_they_are_asynchronous(shell: Shell, probe: Path) -> None:
+def test_ranks_compute_side_by_side_when_they_are_asynchronous(shell: Shell, probe: Path) -> None:
     shell.compile_check("times")
     t = times(shell, probe, 256)
-    parts = t["overlap.to_dpus"] + t["overlap.launches"] + t["overlap.kernels"]
-    assert t["overlap.elapsed"] == pytest.approx(parts / 4, rel=1e-6)
+    model = TransferModel.preset("common")
+    kernel = t["overlap.kernels"] / 4
+    expected = model.broadcast(512, 256) + model.launch(64) + kernel
+    assert t["overlap.elapsed"] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("preset", ["common", "upmem-2021.3-2048dpu"])
+def test_transfers_that_overlap_share_the_bus(shell: Shell, probe: Path, preset: str) -> None:
+    command = shell.compile_check("bus")
+    runs = {shell.run(command, str(probe), DPU_SIM_PRESET=preset).stdout for _ in range(5)}
+    firsts = {run.split("threads")[0] + run.split("mixed")[1] for run in runs}
+    assert len(firsts) == 1  # whatever the order in which ranks' threads really ran
+    t = {name: float(v) for name, v in map(str.split, runs.pop().splitlines())}
+    model = TransferModel.preset(preset)
+    rest = 1 - model.to_dpus(1024, 128) / model.to_dpus(2048, 128)
+    expected = {
+        "apart": model.to_dpus(2048, 256),
+        "waited": model.to_dpus(1024, 128),
+        "beside": model.to_dpus(1024, 128) + rest * model.to_dpus(2048, 64),
+    }
+    assert {k: t[k] for k in expected} == pytest.approx(expected, rel=1e-9)
+    # Threads that wait on their own know nothing of each other until they ask: no faster than one
+    # transfer to all, and faster than one after the other.
+    assert model.to_dpus(2048, 256) <= t["threads"] < 2 * model.to_dpus(2048, 256)
+    assert model.to_wram(8, 256) <= t["callbacks"] < 2 * model.to_wram(8, 256)
 
 
 def test_the_summary_comes_at_exit(shell: Shell, probe: Path) -> None:

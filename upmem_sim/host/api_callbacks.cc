@@ -55,7 +55,9 @@ dpu_error_t call_now(const Callback& callback, bool single) {
 std::shared_ptr<Call> each_rank(const Shared& callback, bool beside) {
   auto call = std::make_shared<Call>();
   call->kind = JobKind::CALLBACK;
-  call->body = [callback, beside](dpu_rank_t& rank, uint32_t index) {
+  const double asked = thread_time(*callback->ranks[0]->owner);
+  call->body = [callback, beside, asked](dpu_rank_t& rank, uint32_t index) {
+    pass_job(rank, {asked, 0, {}, 0});  // its own calls begin no earlier
     if (!beside) return callback->call_rank(index, true);
     rank.queue.begin_detached();
     std::thread([callback, index, &rank] {

@@ -33,7 +33,7 @@ dpu_error_t launch_now(const Ranks& ranks, const Dpus& dpus) {
   const dpu_error_t status = run_dpus(dpus);
   const double overhead = launch_seconds(preset(), static_cast<uint32_t>(dpus.size()));
   const double kernel = kernel_seconds(dpus);
-  pass(ranks, overhead + kernel);
+  pass(ranks, {0, overhead + kernel, {}, 0});
   count_launch(*ranks[0]->owner, overhead, kernel);
   return status;
 }
@@ -54,7 +54,7 @@ void launch_later(const Ranks& ranks, const Dpus& dpus) {
     const Dpus& mine = launch->dpus[index];
     const dpu_error_t status = run_dpus(mine);
     const double kernel = kernel_seconds(mine);
-    pass_job(rank, launch->asked, launch->seconds + kernel);
+    pass_job(rank, {launch->asked, launch->seconds + kernel, {}, 0});
     launch->finish_rank(kernel);
     return status;
   };
@@ -64,6 +64,7 @@ void launch_later(const Ranks& ranks, const Dpus& dpus) {
 
 void wait(const dpu_set_t& set) {
   const Ranks ranks = ranks_of(set);
+  wait_for_copies(ranks[0]->owner->ranks);
   {
     const Turn turn(ranks);
     meet(ranks);
@@ -119,7 +120,7 @@ dpu_error_t dpu_sim_time(dpu_set_t set, struct dpu_sim_time_t* out) {
     const Ranks ranks = ranks_of(set);
     const Turn turn(ranks);
     *out = counted(*ranks[0]->owner);
-    for (const dpu_rank_t* rank : ranks) out->elapsed = std::max(out->elapsed, rank->clock);
+    out->elapsed = ranks[0]->owner->bus.settle(tracks_of(ranks));
     return DPU_OK;
   });
 }
@@ -136,7 +137,7 @@ dpu_error_t dpu_sim_time_reset(dpu_set_t set) {
     Allocation& owner = owner_of(set);
     wait(owner.set);
     const Turn turn(owner.ranks);
-    restart(owner.ranks);
+    restart(owner);
     const std::lock_guard lock(owner.mutex);
     owner.time = {};
     return DPU_OK;

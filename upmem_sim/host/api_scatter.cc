@@ -82,24 +82,25 @@ dpu_error_t transfer(const dpu_set_t& set, dpu_xfer_t xfer, const dpu_symbol_t& 
     first.push_back(count);
     count += rank->enabled;
   }
-  const double seconds = copy_seconds(request.place, request.way, count, false);
+  const Sending sending = sending_of(request.place, request.way, false);
   const auto move_rank = [request, first](dpu_rank_t& rank, uint32_t index) {
     for (uint32_t i = 0; i < rank.enabled; ++i)
       move_blocks(request, rank.dpus[i], first[index] + i);
     return DPU_OK;
   };
-  count_copy(owner, request.way, seconds, uint64_t{count} * length);
+  count_copy(owner, request.way, sending.seconds(count), uint64_t{count} * length);
   if (!asynchronous) {
+    wait_for_copies(owner.ranks);
     const Turn turn(ranks);
     for (uint32_t i = 0; i < ranks.size(); ++i) move_rank(*ranks[i], i);
-    pass(ranks, seconds);
+    pass(ranks, {0, 0, sending, count});
     return DPU_OK;
   }
   auto call = std::make_shared<Call>();
   call->kind = JobKind::TRANSFER;
-  call->body = [move_rank, asked = thread_time(owner), seconds](dpu_rank_t& rank, uint32_t index) {
+  call->body = [move_rank, asked = thread_time(owner), sending](dpu_rank_t& rank, uint32_t index) {
     const dpu_error_t status = move_rank(rank, index);
-    pass_job(rank, asked, seconds);
+    pass_job(rank, {asked, 0, sending, rank.enabled});
     return status;
   };
   enqueue(ranks, call);

@@ -53,7 +53,6 @@ Ranks choose(Board& all, uint32_t count, bool whole_ranks) {
 void take(dpu_rank_t& rank, Allocation& owner, uint32_t dpus) {
   rank.owner = &owner;
   rank.enabled = dpus;
-  rank.clock = 0;
   rank.queue.open(&rank, owner.profile.jobs_per_rank);
   const Params params = chip_params();
   const auto nothing = std::make_shared<Code>(nullptr, 0);
@@ -98,6 +97,7 @@ Allocation& allocate(uint32_t count, bool ranks, const char* profile) {
     for (dpu_rank_t* rank : made->ranks) clear(*rank);
     throw;
   }
+  made->bus.open(tracks_of(made->ranks));
   made->set.kind = DPU_SET_RANKS;
   made->set.list.nr_ranks = static_cast<uint32_t>(made->ranks.size());
   made->set.list.ranks = made->ranks.data();
@@ -107,12 +107,10 @@ Allocation& allocate(uint32_t count, bool ranks, const char* profile) {
 
 void release(Allocation& allocation) {
   for (dpu_rank_t* rank : allocation.ranks) rank->queue.close();
+  allocation.elapsed = allocation.bus.settle(tracks_of(allocation.ranks));
   Board& all = board();
   const std::lock_guard lock(all.mutex);
-  for (dpu_rank_t* rank : allocation.ranks) {
-    allocation.elapsed = std::max(allocation.elapsed, rank->clock);
-    clear(*rank);
-  }
+  for (dpu_rank_t* rank : allocation.ranks) clear(*rank);
   allocation.programs.clear();
 }
 
@@ -121,6 +119,12 @@ std::vector<Allocation*> allocations() {
   const std::lock_guard lock(all.mutex);
   std::vector<Allocation*> out;
   for (const auto& allocation : all.allocations) out.push_back(allocation.get());
+  return out;
+}
+
+Tracks tracks_of(const Ranks& ranks) {
+  Tracks out;
+  for (dpu_rank_t* rank : ranks) out.push_back(&rank->track);
   return out;
 }
 

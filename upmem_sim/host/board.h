@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../core/machine.h"
+#include "bus.h"
 #include "include/dpu/dpu_sim.h"
 #include "include/dpu/dpu_types.h"
 #include "jobs.h"
@@ -22,6 +23,7 @@ struct Allocation {
   dpu_set_t set{};
   Profile profile;
   uint32_t dpus = 0;
+  Bus bus;
   std::mutex mutex;               // of what follows
   dpu_sim_time_t time{};          // without `elapsed`
   double elapsed = 0;             // when it was freed
@@ -45,7 +47,7 @@ struct dpu_rank_t {
   upmem::host::Allocation* owner = nullptr;
   std::array<dpu_t, upmem::host::kDpusPerRank> dpus;  // the enabled ones come first
   uint32_t enabled = 0;
-  double clock = 0;  // simulated seconds; whoever has the turn changes it
+  upmem::host::Track track;  // in simulated time; the bus's
   upmem::host::JobQueue queue;
 };
 
@@ -59,6 +61,8 @@ Allocation& allocate(uint32_t count, bool ranks, const char* profile);
 void release(Allocation& allocation);
 // All that there ever were.
 std::vector<Allocation*> allocations();
+
+Tracks tracks_of(const Ranks& ranks);
 
 // Of a set, in the order of iteration. Failure: a set that is no part of an allocation.
 Ranks ranks_of(const dpu_set_t& set);

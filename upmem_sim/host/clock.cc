@@ -12,17 +12,11 @@ double& my_clock(const Allocation& allocation) {
   return clocks[&allocation];
 }
 
-double latest(const Ranks& ranks) {
-  double time = 0;
-  for (const dpu_rank_t* rank : ranks) time = std::max(time, rank->clock);
-  return time;
-}
-
 void print_line(Allocation& allocation) {
   const dpu_sim_time_t time = counted(allocation);
   double elapsed = allocation.elapsed;
-  for (const dpu_rank_t* rank : allocation.ranks)
-    if (rank->owner == &allocation) elapsed = std::max(elapsed, rank->clock);
+  if (allocation.ranks[0]->owner == &allocation)
+    elapsed = allocation.bus.settle(tracks_of(allocation.ranks));
   const auto calls = [](uint64_t n) { return static_cast<unsigned long long>(n); };
   std::fprintf(stderr,
                "libdpu: %u DPUs: to DPUs %.6f ms (%llu B, %llu calls), launches %.6f ms, kernels "
@@ -42,24 +36,23 @@ void print_line(Allocation& allocation) {
 
 double thread_time(const Allocation& allocation) { return my_clock(allocation); }
 
-void pass(const Ranks& ranks, double seconds) {
-  double& mine = my_clock(*ranks[0]->owner);
-  mine = std::max(mine, latest(ranks)) + seconds;
-  for (dpu_rank_t* rank : ranks) rank->clock = mine;
+void pass(const Ranks& ranks, Work work) {
+  Allocation& owner = *ranks[0]->owner;
+  double& mine = my_clock(owner);
+  work.asked = mine;
+  mine = owner.bus.pass(tracks_of(ranks), work);
 }
 
-void pass_job(dpu_rank_t& rank, double asked, double seconds) {
-  rank.clock = std::max(rank.clock, asked) + seconds;
-}
+void pass_job(dpu_rank_t& rank, const Work& work) { rank.owner->bus.add(rank.track, work); }
 
 void meet(const Ranks& ranks) {
   double& mine = my_clock(*ranks[0]->owner);
-  mine = std::max(mine, latest(ranks));
+  mine = std::max(mine, ranks[0]->owner->bus.settle(tracks_of(ranks)));
 }
 
-void restart(const Ranks& ranks) {
-  my_clock(*ranks[0]->owner) = 0;
-  for (dpu_rank_t* rank : ranks) rank->clock = 0;
+void restart(Allocation& allocation) {
+  my_clock(allocation) = 0;
+  allocation.bus.restart();
 }
 
 void count_copy(Allocation& allocation, Way way, double seconds, uint64_t bytes) {

@@ -1,6 +1,6 @@
-// Simulated time. Each rank has a clock, and each thread of the host one for an allocation: a call
-// that waits begins when both are free and moves both on; an asynchronous one moves the ranks'
-// only.
+// Simulated time. Each rank has a track of work (bus.h), and each thread of the host a clock for an
+// allocation: a call that waits begins when both are free and moves both on; an asynchronous one
+// moves the ranks' only.
 #pragma once
 #include "board.h"
 
@@ -10,14 +10,14 @@ enum class Way { TO_DPUS, FROM_DPUS };
 
 // When the calling thread makes its next call.
 double thread_time(const Allocation& allocation);
-// A call of this thread that takes so long on the ranks, which it has the turn of.
-void pass(const Ranks& ranks, double seconds);
-// A job of one rank, which its thread has the turn of, asked for at `asked`.
-void pass_job(dpu_rank_t& rank, double asked, double seconds);
+// A call of this thread, for which the ranks, which it has the turn of, work as one.
+void pass(const Ranks& ranks, Work work);
+// A job of one rank, which its thread has the turn of.
+void pass_job(dpu_rank_t& rank, const Work& work);
 // The calling thread has waited for the ranks.
 void meet(const Ranks& ranks);
-// The calling thread's clock starts again, with those of the ranks.
-void restart(const Ranks& ranks);
+// The calling thread's clock starts again, with the time of the ranks.
+void restart(Allocation& allocation);
 
 void count_copy(Allocation& allocation, Way way, double seconds, uint64_t bytes);
 void count_launch(Allocation& allocation, double launch, double kernel);

@@ -17,6 +17,10 @@ std::mutex& order() {
   return *mutex;
 }
 
+bool is_copy(const Call& call) {
+  return call.kind != JobKind::LAUNCH && call.kind != JobKind::CALLBACK;
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------------------------- one queue
@@ -61,6 +65,11 @@ void JobQueue::wait_detached() {
   changed_.wait(lock, [this] { return detached_ == 0; });
 }
 
+void JobQueue::wait_copies() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this, asked = copies_asked_] { return copies_done_ >= asked; });
+}
+
 bool JobQueue::has_room() {
   const std::lock_guard lock(mutex_);
   return jobs_ < limit_;
@@ -75,6 +84,7 @@ void JobQueue::push(Entry entry) {
   const std::lock_guard lock(mutex_);
   if (entry.call) {
     ++jobs_;
+    copies_asked_ += is_copy(*entry.call);
     if (!worker_.joinable()) worker_ = std::thread([this] { work(); });
   }
   entries_.push_back(std::move(entry));
@@ -113,7 +123,7 @@ void JobQueue::work() {
     lock.unlock();
     const dpu_error_t status = guarded([&] { return entry.call->body(*rank_, entry.index); });
     lock.lock();
-    --jobs_;
+    leave(*entry.call);
     busy_ = false;
     keep_error(entry.call->kind, status);
     if (status != DPU_OK) drop_jobs();
@@ -131,6 +141,12 @@ void JobQueue::keep_error(JobKind kind, dpu_error_t status) {
 }
 
 // With the lock.
+void JobQueue::leave(const Call& call) {
+  --jobs_;
+  copies_done_ += is_copy(call);
+}
+
+// With the lock.
 void JobQueue::drop_jobs() {
   std::deque<Entry> kept;
   for (Entry& entry : entries_) {
@@ -138,7 +154,7 @@ void JobQueue::drop_jobs() {
       kept.push_back(std::move(entry));
       continue;
     }
-    --jobs_;
+    leave(*entry.call);
     if (entry.call->dropped) entry.call->dropped(*rank_);
   }
   entries_ = std::move(kept);
@@ -160,6 +176,11 @@ void enqueue(const Ranks& ranks, const std::shared_ptr<Call>& call) {
     }
     full->wait_for_room();
   }
+}
+
+void wait_for_copies(const Ranks& ranks) {
+  if (!t_held.empty()) return;
+  for (dpu_rank_t* rank : ranks) rank->queue.wait_copies();
 }
 
 Turn::Turn(const Ranks& ranks) {

@@ -46,6 +46,8 @@ class JobQueue {
   void begin_detached();
   void end_detached(JobKind kind, dpu_error_t status);
   void wait_detached();
+  // Until the copies that are queued now are done.
+  void wait_copies();
 
  private:
   friend class Turn;
@@ -66,9 +68,11 @@ class JobQueue {
   void work();
   void keep_error(JobKind kind, dpu_error_t status);
   void drop_jobs();
+  void leave(const Call& call);
 
   dpu_rank_t* rank_ = nullptr;
   uint32_t limit_ = 16, jobs_ = 0, detached_ = 0;
+  uint64_t copies_asked_ = 0, copies_done_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Entry> entries_;
@@ -79,6 +83,11 @@ class JobQueue {
 
 // Appends a job to the queue of each rank. Waits while one of them is full.
 void enqueue(const Ranks& ranks, const std::shared_ptr<Call>& call);
+
+// Until the copies that the queues of the ranks hold now are done, so that simulated times do not
+// depend on which of the ranks' threads is the faster. Not from within a callback, where others may
+// wait for the caller.
+void wait_for_copies(const Ranks& ranks);
 
 // While it exists, nobody else touches the ranks. Inside a callback, its ranks are the callback's.
 class Turn {

@@ -57,13 +57,8 @@ void copy(const std::vector<Piece>& pieces, const Place& place, Way way) {
   run_parallel(pieces.size(), [&](size_t i) { copy_piece(pieces[i], place, way); });
 }
 
-double copy_seconds(const Place& place, Way way, uint32_t dpus, bool broadcast) {
-  const TransferPreset& system = preset();
-  const bool in = way == Way::TO_DPUS;
-  const auto bytes = static_cast<double>(place.bytes);
-  if (!place.mram) return (in ? system.wram_in : system.wram_out).seconds(bytes, dpus);
-  const double sent = broadcast ? bytes / system.broadcast_gain : bytes;
-  return (in ? system.in : system.out).seconds(sent, dpus);
+Sending sending_of(const Place& place, Way way, bool broadcast) {
+  return {place.mram, way == Way::TO_DPUS, broadcast, static_cast<double>(place.bytes)};
 }
 
 }  // namespace upmem::host

@@ -26,7 +26,7 @@ struct Piece {
 void copy(const std::vector<Piece>& pieces, const Place& place, Way way);
 uint8_t* at(dpu_t& dpu, const Place& place);
 
-// Seconds of one call on so many DPUs.
-double copy_seconds(const Place& place, Way way, uint32_t dpus, bool broadcast);
+// What a call costs, by DPUs.
+Sending sending_of(const Place& place, Way way, bool broadcast);
 
 }  // namespace upmem::host

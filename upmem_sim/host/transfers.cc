@@ -30,20 +30,21 @@ dpu_error_t perform(const dpu_set_t& set, Transfer transfer, bool asynchronous, 
   Allocation& owner = *ranks[0]->owner;
   need_threads(owner, ranks, asynchronous);
   const auto count = static_cast<uint32_t>(transfer.pieces.size());
-  const double seconds = copy_seconds(transfer.place, transfer.way, count, transfer.broadcast);
-  count_copy(owner, transfer.way, seconds, uint64_t{count} * transfer.place.bytes);
+  const Sending sending = sending_of(transfer.place, transfer.way, transfer.broadcast);
+  count_copy(owner, transfer.way, sending.seconds(count), uint64_t{count} * transfer.place.bytes);
   if (!asynchronous) {
+    wait_for_copies(owner.ranks);
     const Turn turn(ranks);
     copy(transfer.pieces, transfer.place, transfer.way);
-    pass(ranks, seconds);
+    pass(ranks, {0, 0, sending, count});
     return DPU_OK;
   }
   auto call = std::make_shared<Call>();
   call->kind = kind;
   call->body = [parts = by_rank(ranks, transfer.pieces), place = transfer.place, way = transfer.way,
-                asked = thread_time(owner), seconds](dpu_rank_t& rank, uint32_t index) {
+                asked = thread_time(owner), sending](dpu_rank_t& rank, uint32_t index) {
     copy(parts[index], place, way);
-    if (!parts[index].empty()) pass_job(rank, asked, seconds);
+    pass_job(rank, {asked, 0, sending, static_cast<uint32_t>(parts[index].size())});
     return DPU_OK;
   };
   enqueue(ranks, call);
