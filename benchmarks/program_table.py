@@ -124,18 +124,6 @@ def clipping(dtype: str, sizes: tuple[int, ...]) -> Made:
     return [a, y], lambda v: np.clip(v["A"], low_value, t(6))
 
 
-def infinities(dtype: str, sizes: tuple[int, ...]) -> Made:
-    """inf and nan literals, and comparisons with them."""
-    a = tensor("A", dtype, *sizes)
-    inf, nan = const(float("inf"), dtype), const(float("nan"), dtype)
-
-    def value(*i: tirx.Var) -> tirx.PrimExpr:
-        return tirx.Select(a[i] > const(0, dtype), -inf, tirx.Select(a[i] < inf, a[i], nan))
-
-    t = np.dtype(dtype).type
-    return [a, te.compute(sizes, value, "y")], lambda v: np.where(v["A"] > 0, t(-np.inf), v["A"])
-
-
 # moving elements ---------------------------------------------------------------------------------
 
 
@@ -344,7 +332,6 @@ PLAIN: dict[str, Row] = {
     "floor division": Row(2, INTEGERS, floor_division),
     "widening": Row(1, ("int8", "uint8", "int16"), widening),
     "clipping": Row(2, TYPES, clipping),
-    "infinities": Row(1, FLOATS, infinities),
     "transposition": Row(2, TYPES, transposition),
     "permutation": Row(3, TYPES, permutation),
     "every third": Row(2, TYPES, every_third),

@@ -188,8 +188,9 @@ def run_case(case: Case) -> Result:
 def _equal(output: Array, expected: Array, tolerance: float) -> bool:
     if not tolerance:
         return bool(np.array_equal(output, expected, equal_nan=output.dtype.kind == "f"))
-    scale = float(np.max(np.abs(expected), initial=0.0))
-    return bool(np.allclose(output, expected, rtol=tolerance, atol=tolerance * scale))
+    finite = np.abs(expected[np.isfinite(expected)])
+    far = tolerance * float(np.max(finite, initial=0.0))
+    return bool(np.allclose(output, expected, rtol=tolerance, atol=far, equal_nan=True))
 
 
 def kind_of(error: Exception) -> str:

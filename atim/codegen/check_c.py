@@ -239,7 +239,10 @@ def _load(program: HostProgram, places: Sequence[str]) -> str:
 
 def _compare(index: int, tensor: Tensor, file: str, tolerance: float) -> str:
     floating = np.dtype(tensor.dtype).kind == "f"
-    close = f"!(fabs((double)values[i] - (double)wanted[i]) <= {tolerance!r})"
+    close = (
+        f"!(fabs((double)values[i] - (double)wanted[i]) <= {tolerance!r} || values[i] == wanted[i]"
+        " || (isnan(values[i]) && isnan(wanted[i])))"
+    )
     return COMPARE.format(
         index=index,
         file=file,

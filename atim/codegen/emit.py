@@ -1,8 +1,8 @@
 """TIR expressions and statements -> C text, with the exact meaning TIR gives them.
 
 A dialect (kernel_c.Dpu, host_c.Host) says how buffers are addressed and which functions exist;
-everything common to both is here: one table for types, one for operators, one for the small
-functions that C lacks.
+everything common to both is here: one table for types, one for operators. The small functions that
+C lacks are in small_c.py.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from atim.codegen.c_values import (
 from atim.codegen.columns import wrapped
 from atim.codegen.kernel_func import has_load
 from atim.codegen.names import ANONYMOUS, Names, axis_of
+from atim.codegen.small_c import helper_text
 from atim.codegen.split import operation
 from atim.errors import UnsupportedError
 from atim.target import ANNOTATE_ROLLED
@@ -65,24 +66,6 @@ COMPOUND = (*WRAPPING, tirx.BitwiseOr)  # written x op= e where x is the first o
 NARROW = ("int8", "int16", "uint8", "uint16")
 # signed types in which C leaves overflow undefined -> types in which it wraps
 UNSIGNED = {"int32": "uint32_t", "int64": "uint64_t"}
-
-# functions that C lacks; {T} is the C type, {N} the type's name in the function's name
-HELPERS = {
-    "min": "static inline {T} min_{N}({T} a, {T} b) {{\n    return a < b ? a : b;\n}}\n",
-    "max": "static inline {T} max_{N}({T} a, {T} b) {{\n    return a > b ? a : b;\n}}\n",
-    "floordiv": (
-        "/* quotient rounded towards minus infinity */\n"
-        "static inline {T} floordiv_{N}({T} a, {T} b) {{\n"
-        "    return ({T})(a / b - (a % b != 0 && (a < 0) != (b < 0)));\n}}\n"
-    ),
-    "floormod": (
-        "/* remainder with the divisor's sign */\n"
-        "static inline {T} floormod_{N}({T} a, {T} b) {{\n"
-        "    const {T} rest = ({T})(a % b);\n"
-        "    return ({T})(rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest);\n}}\n"
-    ),
-    "abs": "static inline {T} abs_{N}({T} a) {{\n    return ({T})(a < 0 ? -a : a);\n}}\n",
-}
 
 
 def loops_along(stmt: Stmt, axis: str) -> bool:
@@ -388,5 +371,6 @@ class Emitter:
     def helper(self, name: str, dtype: str) -> str:
         """The name of a small function for this type; its text goes before the code."""
         full = f"{name}_{dtype}"
-        self.helpers.setdefault(full, HELPERS[name].format(T=c_type(dtype), N=dtype))
+        if full not in self.helpers:
+            self.helpers[full] = helper_text(name, dtype)
         return full

@@ -4,7 +4,7 @@ Values that don't look at each other are taken apart as they are. Of a value and
 `te` and TOPI write as one block, the value is an ordinary maximum or minimum; the place is then
 the least (or greatest) index at which the tensor has that value. On DPUs both are plain reductions.
 Integers give what the block gives, save where a row holds nothing but the type's own limit, for
-which the place is the first as in NumPy; floats must not hold NaN.
+which the place is the first as in NumPy. NaN counts as the greatest and the least, as in NumPy.
 """
 
 from __future__ import annotations
@@ -162,14 +162,19 @@ def _nest(nest: Node, block: Node, pair: _Pair, place: bool) -> Node:
         dtype = str(buffer.dtype)
         none = tirx.max_value(dtype) if pair.first else tirx.min_value(dtype)
         index = pair.index if dtype == str(pair.index.ty) else pair.index.astype(dtype)
-        here = tirx.Select(tirx.EQ(pair.element, best), index, none)
+        found = tirx.EQ(pair.element, best)
+        if "float" in str(pair.element.ty):
+            # what the reduction starts from is beyond all elements but an infinity
+            extreme = tirx.Max if pair.greatest else tirx.Min
+            kept = extreme(pair.element, _start(block, pair.value))
+            found = tirx.Or(tirx.EQ(kept, best), tirx.isnan(pair.element))
+        here = tirx.Select(found, index, none)
         start: Node = none
         reads = [*block.reads, _region(best)]
     else:
         kind = tirx.Max if pair.greatest else tirx.Min
         here = pair.element
-        inits = list(block.init.seq)
-        start = next(s.value for s in inits if s.buffer.same_as(buffer))
+        start = _start(block, store)
         reads = list(block.reads)
     new = s_tir.SBlock(
         block.iter_vars,
@@ -180,6 +185,11 @@ def _nest(nest: Node, block: Node, pair: _Pair, place: bool) -> Node:
         tirx.BufferStore(buffer, start, indices),
     )
     return _renewed(_with_block(nest, new))
+
+
+def _start(block: Node, store: tirx.BufferStore) -> Node:
+    """What the reduction of a store starts from."""
+    return next(s.value for s in block.init.seq if s.buffer.same_as(store.buffer))
 
 
 def _renewed(nest: Node) -> Node:

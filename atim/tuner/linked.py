@@ -22,8 +22,9 @@ from atim.errors import MismatchError, ScheduleError
 from atim.outcome import Timing
 from atim.schedules.stages import Stage
 from atim.target import Target
+from atim.tuner.compare import check_outputs
 from atim.tuner.database import Record
-from atim.tuner.measure import check_outputs, staged_data
+from atim.tuner.measure import staged_data
 from atim.tuner.result import Best
 from atim.tuner.staged import HostStep, KernelStep, Staged, ends_of
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -32,15 +31,15 @@ from atim.errors import (
     ToolchainError,
     UnsupportedError,
 )
-from atim.evaluate import axes, evaluate, written
+from atim.evaluate import evaluate, written
 from atim.export import Data
 from atim.schedules import Sketch, design_space
 from atim.schedules.loads import loads_of
 from atim.schedules.rules import apply
-from atim.schedules.shapes import shape_of
 from atim.schedules.terms import terms_of
 from atim.target import Target
 from atim.tuner import trace
+from atim.tuner.compare import check_outputs, check_piece, terms_summed, tolerance_of
 from atim.tuner.trial import Measurement, Task
 from atim.tuner.version import software_version
 from atim.workloads import random_array
@@ -50,8 +49,6 @@ __all__ = [
     "Problem",
     "Problems",
     "check_data",
-    "check_outputs",
-    "check_piece",
     "digest_of",
     "run_task",
     "sample_inputs",
@@ -164,8 +161,8 @@ def check_data(func: tirx.PrimFunc) -> Data:
     """The same for the check program of an exported folder, with what NumPy makes of them."""
     arrays = sample_inputs(func)
     expected = {name: evaluate(func, arrays, output=name) for name in written(func)}
-    terms = _terms(func)
-    return Data(arrays, expected, {n: _tolerance(v, terms) for n, v in expected.items()})
+    terms = terms_summed(func)
+    return Data(arrays, expected, {n: tolerance_of(v, terms) for n, v in expected.items()})
 
 
 def staged_data(
@@ -176,7 +173,7 @@ def staged_data(
     arrays = staged_arrays(inputs, stages)
     expected = {name: arrays[name] for name in outputs}
     allowed = {
-        name: sum(_tolerance(value, _terms(stage)) for stage in stages)
+        name: sum(tolerance_of(value, terms_summed(stage)) for stage in stages)
         for name, value in expected.items()
     }
     return Data(inputs, expected, allowed)
@@ -270,93 +267,6 @@ def digest_of(sources: Sources) -> str:
     parts = (sources.kernel_c, sources.host_c, repr(sources.plan))
     text = "\0".join([*parts, str(sources.nr_tasklets), str(sources.stack_bytes)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def check_piece(
-    sketch: Sketch, decisions: Mapping[str, int], arrays: Mapping[str, Array], piece: runtime.Piece
-) -> None:
-    """Compare what one DPU computed with NumPy. Raises MismatchError."""
-    what = f"DPU {piece.dpu}: {piece.tensor}"
-    if piece.tensor in written(sketch.func):
-        _check(sketch.func, what, piece.tensor, arrays, piece.start, piece.values, {})
-        return
-    # Partial results: the first dimension counts the pieces of the reduction. Where they are cut
-    # follows from the decisions alone, not from the generated code, which is what is checked.
-    axis = sketch.roles.piece
-    assert axis is not None, piece.tensor
-    shape = shape_of(sketch, sketch.columns(sketch.vector(decisions)))
-    span, extent = int(shape.dpu[axis][0]), sketch.program.axes[axis].extent
-    for number, values in enumerate(piece.values, piece.start[0]):
-        cut = (min(number * span, extent), min((number + 1) * span, extent))
-        name = sketch.program.output.name
-        _check(sketch.func, what, name, arrays, piece.start[1:], values, {axis: cut})
-
-
-def check_outputs(
-    func: tirx.PrimFunc, arrays: Mapping[str, Array], outputs: Mapping[str, Array]
-) -> None:
-    """Compare complete outputs with NumPy. Raises MismatchError."""
-    for name, values in outputs.items():
-        _check(func, name, name, arrays, (0,) * values.ndim, values, {})
-
-
-def _check(
-    func: tirx.PrimFunc,
-    what: str,
-    tensor: str,
-    arrays: Mapping[str, Array],
-    start: Sequence[int],
-    values: Array,
-    cuts: Mapping[int, tuple[int, int]],
-) -> None:
-    """Compare values of a tensor from `start` on; `cuts` are ranges of its reduction axes.
-
-    What lies past the end of an axis is padding, and may be anything.
-    """
-    of_tensor = axes(func, tensor)
-    box = [cuts.get(n, (0, axis.extent)) for n, axis in enumerate(of_tensor)]
-    spatial = [n for n, axis in enumerate(of_tensor) if not axis.reduction]
-    if len(spatial) != values.ndim:
-        raise MismatchError(f"{what}: {values.ndim} dimensions, should be {len(spatial)}")
-    for n, low, size in zip(spatial, start, values.shape, strict=True):
-        box[n] = (min(low, box[n][1]), min(low + size, box[n][1]))
-    inside = tuple(slice(0, box[n][1] - box[n][0]) for n in spatial)
-    wanted = evaluate(func, arrays, box, output=tensor)
-    _compare(what, values[inside], wanted, _terms(func))
-
-
-def _terms(func: tirx.PrimFunc) -> int:
-    """How many terms are summed into one value of the output, at most."""
-    blocks = [axes(func, tensor) for tensor in written(func)]
-    return math.prod(axis.extent for block in blocks for axis in block if axis.reduction)
-
-
-def _tolerance(wanted: Array, terms: int) -> float:
-    """How far a result may be from NumPy's; 0 for integers."""
-    if not np.issubdtype(wanted.dtype, np.floating):
-        return 0.0
-    # Rounding errors of a sum walk at random: many standard deviations of that.
-    scale = float(np.max(np.abs(wanted), initial=0.0))
-    return float(np.finfo(wanted.dtype).eps) * (4 + 4 * math.sqrt(terms)) * scale
-
-
-def _compare(what: str, values: Array, wanted: Array, terms: int) -> None:
-    if values.shape != wanted.shape or values.dtype != wanted.dtype:
-        raise MismatchError(
-            f"{what} is {values.dtype}{list(values.shape)},"
-            f" should be {wanted.dtype}{list(wanted.shape)}"
-        )
-    allowed = _tolerance(wanted, terms)
-    if np.issubdtype(wanted.dtype, np.floating):
-        wrong = ~(np.abs(values.astype(np.float64) - wanted.astype(np.float64)) <= allowed)
-    else:
-        wrong = values != wanted
-    if wrong.any():
-        at = tuple(int(n) for n in np.argwhere(wrong)[0])
-        raise MismatchError(
-            f"{what}{list(at)} is {values[at]}, should be {wanted[at]}"
-            f" ({int(wrong.sum())} of {wrong.size} wrong)"
-        )
 
 
 def _cycle_limit(sketch: Sketch, decisions: Mapping[str, int]) -> int:

@@ -22,11 +22,12 @@ from atim.errors import AtimError, ScheduleError, UnsupportedError
 from atim.schedules.stages import Stage
 from atim.target import Target
 from atim.tuner import experience
+from atim.tuner.compare import check_outputs
 from atim.tuner.database import Database, Record, RunKey
 from atim.tuner.display import PHASES, Display, breakdown
 from atim.tuner.linked import Linked, StagedBest, first_that_fits
 from atim.tuner.loop import Entry
-from atim.tuner.measure import check_outputs, sample_inputs, staged_arrays
+from atim.tuner.measure import sample_inputs, staged_arrays
 from atim.tuner.plan import Plan, key_of
 from atim.tuner.result import Best, Run, history_of, run_of
 from atim.tuner.scheduler import Shared, tune_plans

@@ -15,8 +15,9 @@ from atim import Target, cli, hardware, pipeline, runtime, toolchain, workloads
 from atim.errors import HardwareError, MismatchError, UsageError
 from atim.machine import calibrate, doctor
 from atim.schedules import manual
+from atim.tuner.compare import check_outputs
 from atim.tuner.folder import open_best
-from atim.tuner.measure import check_outputs, run_task, sample_inputs
+from atim.tuner.measure import run_task, sample_inputs
 from atim.tuner.plan import Plan
 from atim.tuner.search import Options
 from atim.tuner.trial import Task

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tvm import te
 
 from atim import workloads
 from atim.errors import MismatchError
 from atim.runtime import Piece
 from atim.schedules.shapes import shape_of
 from atim.target import Target
-from atim.tuner.measure import Problem, check_outputs, check_piece
+from atim.tuner.compare import check_outputs, check_piece
+from atim.tuner.measure import Problem
 
 
 def problem(name: str = "mtv", shape: tuple[int, ...] = (30, 100), dtype: str = "int32") -> Problem:
@@ -81,6 +83,19 @@ def test_floats_may_differ_by_rounding_and_no_more():
     for wrong in (exact * np.float32(1.001), np.where(exact == exact[3], np.nan, exact)):
         with pytest.raises(MismatchError, match="should be"):
             check_piece(sketch, decisions, arrays, Piece("y", 0, (0,), wrong.astype(np.float32)))
+
+
+def test_nan_and_infinities_are_where_numpy_has_them():
+    a = te.placeholder((4,), "float32", "A")
+    y = te.compute((4,), lambda i: a[i], "y")
+    func = te.create_prim_func([a, y])
+    wanted = np.array([np.nan, np.inf, -np.inf, 1.5], "float32")
+    check_outputs(func, {"A": wanted}, {"y": wanted.copy()})
+    for at, value in ((0, 0.0), (1, -np.inf), (1, np.nan), (2, -1e38), (3, 1.6), (3, np.nan)):
+        wrong = wanted.copy()
+        wrong[at] = value
+        with pytest.raises(MismatchError, match=rf"y\[{at}\] is .*1 of 4 wrong"):
+            check_outputs(func, {"A": wanted}, {"y": wrong})
 
 
 def test_a_wrong_dtype_is_a_mismatch():
