@@ -50,6 +50,9 @@ WRAM_RESERVE_BYTES = 1024
 # MRAM kept free after the operands, where the last DMA may read past the end of one.
 MRAM_RESERVE_BYTES = 1 << 16
 
+# Threads of the host at work at once: what a schedule may ask for, and what emitted code starts.
+MAX_HOST_THREADS = 256
+
 # Memory scopes of scheduled TIR
 SCOPE_TASKLET = "local.wram"  # one buffer a tasklet, in WRAM
 SCOPE_SHARED = "shared.wram"  # one buffer a DPU, in WRAM, written by all tasklets

@@ -25,8 +25,9 @@ from atim.codegen.names import Names
 from atim.codegen.split import Nest, Split, operation
 from atim.codegen.transfer import Placed, Tensor, Tile
 from atim.functions import HOST
+from atim.target import MAX_HOST_THREADS
 
-HEAD = """\
+_HEAD = """\
 /* Host side of {title}: slices for the DPUs, and the work that stays here. */
 #include <math.h>
 #include <pthread.h>
@@ -54,7 +55,7 @@ static void *run_range(void *argument) {{
     return NULL;
 }}
 
-enum {{ MAX_THREADS = 64 }};
+enum {{ MAX_THREADS = {max_threads} }};
 
 static void fork_join(work_fn *work, void *context, int64_t count, uint32_t threads) {{
     pthread_t handles[MAX_THREADS];
@@ -214,10 +215,15 @@ class HostText:
     threads: int
 
 
+def head_text(title: str) -> str:
+    """What every host.c begins with: its purpose, and the fork-join that its work is done by."""
+    return _HEAD.format(title=title, max_threads=MAX_HOST_THREADS)
+
+
 def emit_host(parts: Split, placed: Placed, title: str) -> HostText:
     """Print the host side of a split program."""
     plan = placed.plan
-    pieces = [HEAD.format(title=title)]
+    pieces = [head_text(title)]
     pieces.append(
         MOVE.format(
             axes=max((len(t.extent) for t in plan.tiles), default=1),

@@ -13,7 +13,7 @@ from tvm.s_tir import Schedule
 from tvm.tirx import SeqStmt
 
 from atim.codegen.access import accesses
-from atim.codegen.host_c import HEAD, host_work
+from atim.codegen.host_c import head_text, host_work
 from atim.codegen.split import FRONT_PASSES, dissolve
 from atim.codegen.transfer import Role, Tensor
 from atim.errors import UnsupportedError
@@ -68,5 +68,5 @@ def host_stage(func: tirx.PrimFunc, threads: int) -> HostStage:
         raise UnsupportedError("host stage: two tensors have the same name")
     title = " and ".join(t.name for t in tensors.values() if t.role == "output")
     pieces, args = host_work(FUNCTION, nests, tensors)
-    text = "\n".join([HEAD.format(title=title), *pieces])
+    text = "\n".join([head_text(title), *pieces])
     return HostStage(text, tuple(tensors.values()), args, elements, threads)

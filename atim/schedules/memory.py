@@ -34,7 +34,7 @@ class Copy:
     dmas, bytes   DMA instructions and bytes of the busiest tasklet
     wram          bytes of the buffer: of each tasklet, or of the DPU where `shared` is true
     mram          bytes of the DPU's box in MRAM
-    misaligned    a DMA would start off an 8-byte address
+    misaligned    bytes between two DMAs, where that is no multiple of 8; else 0
     """
 
     operand: Operand
@@ -149,12 +149,14 @@ def _copy(
 
 
 def _misaligned(shape: Shape, operand: Operand, extents: list[Column]) -> Column:
-    """True where an axis of the contiguous dimension steps by less than 8 bytes between copies."""
-    result = np.zeros_like(shape.tasklets, dtype=bool)
+    """Bytes by which an axis of the contiguous dimension steps between copies, where that is no
+    multiple of 8; else 0."""
+    result = np.zeros_like(shape.tasklets)
     for axis, coefficient in enumerate(operand.contiguous):
         if coefficient:
             step = extents[axis] * abs(coefficient) * operand.item_bytes
-            result |= (extents[axis] < shape.task[axis]) & (step % DMA_ALIGN_BYTES != 0)
+            off = (extents[axis] < shape.task[axis]) & (step % DMA_ALIGN_BYTES != 0)
+            result = np.where(off, step, result)
     return result
 
 

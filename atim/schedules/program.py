@@ -318,7 +318,16 @@ def _body(
     for function, dtype in calls_of(store.value):
         if not has(function, dtype):
             raise UnsupportedError(f"block {name}: {where} has no {function} of {dtype}")
-    for load in loads_of(store.value, operations):
+    try:
+        reads = loads_of(store.value, operations)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"block {name}: {error}") from error
+    for label, dtype in operations:
+        if dtype in _TYPES:
+            continue
+        known_types = ", ".join(_TYPES)
+        raise UnsupportedError(f"block {name}: {label} gives {dtype}, known are {known_types}")
+    for load in reads:
         operand = _operand(load.source, load.indices, variables, name)
         if not buffers.setdefault(operand.name, load.source).same_as(load.source):
             raise UnsupportedError(f"block {name}: two tensors are named {operand.name}")

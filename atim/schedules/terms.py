@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from math import prod
 
 import numpy as np
@@ -73,7 +73,7 @@ TERMS = (
     Term("issue_cycles", "cycles", "issue slots of a DPU, at least 11 an instruction of a tasklet"),
     Term("dma_cycles", "cycles", "that the DMA engine is busy"),
     Term("kernel_cycles", "cycles", "larger of both, with the busiest tasklet's own waiting"),
-    Term("misaligned", "flag", "a DMA would not start at a multiple of 8 bytes"),
+    Term("misaligned", "bytes", "between two DMAs, where that is no multiple of 8; else 0"),
 )
 
 # Issue slots of one operation by kind of type: int up to 32 bit, int64, float32, float64.
@@ -107,6 +107,7 @@ _UNIT_SLOTS = _SLOTS | {
 # the instructions themselves), and everything around it, library routines included
 _CALL_WORDS, _CALL_WORDS_64 = 4, 7
 _CALLS_FROM_SLOTS, _LIBRARY_SLOTS = 9, 40
+_INLINE = ("min", "max")  # never a call
 _BASE_WORDS, _LIBRARY_WORDS = 200, 450
 _COPY_WORDS = 20
 _FUNCTION_WORDS = 150  # exp and its like
@@ -169,9 +170,6 @@ def _memory(sketch: Sketch, shape: Shape, copies: list[Copy]) -> dict[str, Colum
     reads = sum((c.bytes for c in copies if not c.write), zero)
     writes = sum((c.bytes for c in copies if c.write), zero)
     dmas = sum((c.dmas for c in copies), zero)
-    misaligned = np.zeros_like(zero, dtype=bool)
-    for copy in copies:
-        misaligned |= copy.misaligned
     stacks = shape.threads * sketch.target.stack_bytes
     return {
         "dma_count": dmas,
@@ -183,7 +181,7 @@ def _memory(sketch: Sketch, shape: Shape, copies: list[Copy]) -> dict[str, Colum
         "buffer_bytes": buffers,
         "shared_bytes": shared,
         "mram_bytes": sum((c.mram for c in copies), zero),
-        "misaligned": misaligned,
+        "misaligned": reduce(np.maximum, (c.misaligned for c in copies), zero),
     }
 
 
@@ -331,7 +329,7 @@ def _words(units: bool, op: str, dtype: str) -> int:
     """Code of one operation in an unrolled body."""
     slots = _slots(units, op, dtype)
     call = _CALL_WORDS_64 if np.dtype(dtype).itemsize > 4 else _CALL_WORDS
-    return call if slots > _CALLS_FROM_SLOTS else slots
+    return call if slots > _CALLS_FROM_SLOTS and op not in _INLINE else slots
 
 
 def _access_slots(operand: Operand) -> float:

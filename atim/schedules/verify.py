@@ -19,12 +19,11 @@ import numpy.typing as npt
 from atim.schedules.shapes import SWITCHES
 from atim.schedules.sketch import Column, Sketch
 from atim.schedules.terms import terms_of
-from atim.target import MRAM_RESERVE_BYTES, Target
+from atim.target import MAX_HOST_THREADS, MRAM_RESERVE_BYTES, Target
 
 __all__ = ["REASONS", "Reason", "check", "explain"]
 
 MAX_ROW_BLOCK = 256
-MAX_HOST_THREADS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +78,10 @@ def explain(sketch: Sketch, decisions: Mapping[str, int], target: Target) -> str
     if index[0] == _DECISION:
         return "; ".join(_bad_decisions(sketch, decisions))
     need, limit = _needs(sketch, columns, terms_of(sketch, matrix), target)[int(index[0])]
-    if index[0] == _ALIGNMENT:
-        return f"{reason.what}: a copy would start off a multiple of 8 bytes"
     shown = ", ".join(f"{n} {decisions[n]}" for n in sketch.names if _matches(n, reason.decisions))
+    if index[0] == _ALIGNMENT:
+        apart = f"copies would start {int(need[0]):,} bytes apart, multiple of 8 needed"
+        return f"{reason.what}: {apart} ({shown})"
     unit = f" {reason.unit}" if reason.unit else ""
     return f"{reason.what}: {int(need[0]):,}{unit} needed, limit {limit:,} ({shown})"
 

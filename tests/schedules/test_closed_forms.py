@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tvm
 import tvm_ffi
-from tvm import tirx
+from tvm import te, tirx
 from tvm.s_tir import transform
 
 from atim.schedules import Sketch, design_space
@@ -190,6 +190,18 @@ def test_rejections_name_limit_and_value(change: dict[str, int], message: str) -
     legal, reason, _ = check(sketch, sketch.vector(decisions | change), TARGET)
     assert not legal[0]
     assert REASONS[reason[0]].what in (message.split(":")[0], "decision")
+
+
+def test_a_rejected_alignment_names_its_step() -> None:
+    a, k = te.placeholder((64, 16), "int8", "A"), te.reduce_axis((0, 64), "k")
+    y = te.compute((16,), lambda j: te.sum(a[k, j], axis=k), "y")
+    sketch = design_space(te.create_prim_func([a, y]), TARGET)[0]
+    decisions = {"dpus_j": 1, "tasklets": 6, "row_block": 9, "tile": 43}
+    decisions |= {"vector": 0, "unroll": 1, "even": 1}
+    assert explain(sketch, decisions, TARGET) == (
+        "DMA alignment: copies would start 9 bytes apart, multiple of 8 needed"
+        " (dpus_j 1, row_block 9, tile 43)"
+    )
 
 
 @pytest.mark.parametrize(("dpus", "pieces", "same"), [(64, 1, 4096 * 4), (64, 2, 0), (1, 1, 0)])

@@ -146,6 +146,14 @@ def test_blocks_that_are_not_one_statement_in_their_loops_are_refused() -> None:
             stages_of(func)
 
 
+def test_types_inside_of_an_expression_are_refused_by_the_block() -> None:
+    a = matrix("float32")
+    y = te.compute((13, 45), lambda i, j: a[i, j].astype("float16").astype("float32"), "narrowed")
+    why = "block narrowed: cast gives float16, known are bool, int8"
+    with pytest.raises(UnsupportedError, match=why):
+        stages_of(te.create_prim_func([a, y]))
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
 def test_complements_are_for_dpus(dtype: str) -> None:
     a = matrix(dtype)

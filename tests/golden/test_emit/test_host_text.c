@@ -25,7 +25,7 @@ static void *run_range(void *argument) {
     return NULL;
 }
 
-enum { MAX_THREADS = 64 };
+enum { MAX_THREADS = 256 };
 
 static void fork_join(work_fn *work, void *context, int64_t count, uint32_t threads) {
     pthread_t handles[MAX_THREADS];
