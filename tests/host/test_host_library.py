@@ -36,6 +36,24 @@ def test_threads_callbacks_and_asynchronous_order(shell: Shell, probe: Path) -> 
         assert shell.run(command, str(probe)).stdout == ""
 
 
+def test_what_a_stopped_dpu_holds_is_saved_and_put_back(shell: Shell, probe: Path) -> None:
+    assert shell.run(shell.compile_check("checkpoints"), str(probe)).stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("#include <dpu.h>\nint main(void) { return dpu_fifo_push_xfer(0, 1); }", "simulates v1A"),
+        ("#include <dpu_fifo.h>", "dpu_fifo.h: FIFOs to running DPUs need chip v1B"),
+        ("#include <dpu_bank_interface_pmc.h>", "counters of the bank interface need chip v1B"),
+    ],
+)
+def test_what_another_chip_has_is_told_to_the_compiler(shell: Shell, line: str, says: str) -> None:
+    shell.folder.joinpath("other.c").write_text(line + "\n")
+    build = "gcc -c other.c $(dpu-pkg-config --cflags dpu)"
+    assert says in shell.run("sh", "-c", build, expect=1).stderr
+
+
 @pytest.mark.parametrize("standard", ["-std=c++11", "-std=c++20"])
 def test_the_interface_of_cplusplus(shell: Shell, probe: Path, standard: str) -> None:
     assert shell.run(shell.compile_check("cplusplus", [standard]), str(probe)).stdout == ""

@@ -25,7 +25,10 @@ std::string read_file(const char* path) {
   return bytes;
 }
 
-// The program of a file's bytes; the same one if the allocation has loaded these bytes before.
+}  // namespace
+
+namespace upmem::host {
+
 Program program_of(Allocation& allocation, std::string bytes, const char* name) {
   {
     const std::lock_guard lock(allocation.mutex);
@@ -43,6 +46,10 @@ Program program_of(Allocation& allocation, std::string bytes, const char* name) 
   }
 }
 
+}  // namespace upmem::host
+
+namespace {
+
 void fill(uint8_t* memory, const Image& image) {
   std::memcpy(memory + image.start, image.bytes.data(), image.bytes.size());
 }
@@ -59,11 +66,20 @@ void place_stacks(Machine& m, const dpu_program_t& program) {
   }
 }
 
+}  // namespace
+
+void upmem::host::put_program(dpu_t& dpu, const Program& program) {
+  dpu.machine->code = program->code;
+  place_stacks(*dpu.machine, *program);
+  dpu.program = program;
+}
+
+namespace {
+
 void load(dpu_t& dpu, const Program& program) {
   Machine& m = *dpu.machine;
-  m.code = program->code;
+  put_program(dpu, program);
   m.atomic.fill(0);
-  place_stacks(m, *program);
   fill(m.wram, program->wram);
   fill(m.mram, program->mram);
   if (const Symbol* clock = program->find("CLOCKS_PER_SEC");
@@ -71,7 +87,6 @@ void load(dpu_t& dpu, const Program& program) {
     const auto hz = static_cast<uint32_t>(kClockHz);
     std::memcpy(m.wram + clock->address, &hz, sizeof hz);
   }
-  dpu.program = program;
   dpu.fault.clear();
 }
 

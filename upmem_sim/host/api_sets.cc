@@ -29,6 +29,17 @@ dpu_set_t set_of(dpu_t* dpu) {
   return set;
 }
 
+_dpu_description_t describe() {
+  const upmem::Params chip = chip_params();
+  _dpu_description_t out{};
+  out.hw.topology = {kDpusPerRank / kDpusPerSlice, kDpusPerSlice};
+  out.hw.memories = {static_cast<uint32_t>(chip.mram_bytes),
+                     static_cast<uint32_t>(chip.wram_bytes / 4), upmem::kIramInstructions};
+  out.hw.timings.fck_frequency_in_mhz = static_cast<uint32_t>(kClockHz / 1e6);
+  out.hw.dpu = {upmem::kMaxTasklets, upmem::kAtomicBits};
+  return out;
+}
+
 // Points the iterator at DPU `next_idx` of the rank it is in, or of a later one.
 void settle(dpu_set_dpu_iterator_t& it) {
   while (it.rank_iterator.has_next) {
@@ -126,6 +137,25 @@ bool dpu_is_enabled(dpu_t* dpu) { return dpu->enabled; }
 dpu_rank_t* dpu_get_rank(dpu_t* dpu) { return dpu->rank; }
 dpu_rank_id_t dpu_get_rank_id(dpu_rank_t* rank) { return static_cast<dpu_rank_id_t>(rank->id); }
 int dpu_get_rank_numa_node(dpu_rank_t*) { return 0; }
+
+dpu_description_t dpu_get_description(dpu_rank_t*) {
+  static _dpu_description_t description = describe();
+  return &description;
+}
+
+dpu_error_t dpu_get_rank_of_type(const char* profile, dpu_rank_t** rank) {
+  return guarded([&] {
+    *rank = allocate(1, true, profile).ranks[0];
+    return DPU_OK;
+  });
+}
+
+dpu_error_t dpu_free_rank(dpu_rank_t* rank) {
+  return guarded([&] {
+    const Allocation& owner = owner_of(set_of(&rank));
+    return owner.ranks.size() == 1 ? dpu_free(owner.set) : DPU_ERR_INVALID_DPU_SET;
+  });
+}
 
 dpu_t* dpu_get(dpu_rank_t* rank, dpu_slice_id_t slice, dpu_member_id_t member) {
   const uint32_t index = slice * kDpusPerSlice + member;

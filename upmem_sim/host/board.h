@@ -71,6 +71,11 @@ Allocation& owner_of(const dpu_set_t& set);
 // The DPU of a set of a single one; Failure otherwise.
 dpu_t& single_dpu(const dpu_set_t& set);
 
+// The program of a file's bytes; the same one if the allocation has loaded these bytes before.
+Program program_of(Allocation& allocation, std::string bytes, const char* name);
+// Its instructions and stacks, without the initial values of its variables.
+void put_program(dpu_t& dpu, const Program& program);
+
 uint32_t id_of(const dpu_t& dpu);
 void tell(const std::string& text);  // one line on standard error, unless asked to be quiet
 

@@ -1,5 +1,5 @@
 /* Host interface of the UPMEM SDK (2021.3 to 2025.1), over a simulator. What only the simulator
- * has is in dpu_sim.h. Left out: checkpoints, FIFOs, and the counters of the bank interface. */
+ * has is in dpu_sim.h. What needs another chip is told when it is compiled. */
 #ifndef DPU_H
 #define DPU_H
 
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "dpu_checkpoint.h"
 #include "dpu_error.h"
 #include "dpu_macro_utils.h"
 #include "dpu_types.h"
@@ -122,6 +123,22 @@ dpu_error_t dpu_push_sg_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer,
                                     struct dpu_symbol_t symbol, uint32_t symbol_offset,
                                     size_t length, get_block_t *get_block_info,
                                     dpu_sg_xfer_flags_t flags);
+
+/* ---- not here: what only chips of version v1B have */
+
+dpu_error_t _dpu_needs_v1b(void) __attribute__((error(
+    "FIFOs to running DPUs and counters of the bank interface need chip v1B; libdpu simulates v1A")));
+#define dpu_link_input_fifo(...) _dpu_needs_v1b()
+#define dpu_link_output_fifo(...) _dpu_needs_v1b()
+#define dpu_fifo_prepare_xfer(...) _dpu_needs_v1b()
+#define dpu_fifo_push_xfer(...) _dpu_needs_v1b()
+#define dpu_fifo_link_free(...) _dpu_needs_v1b()
+#define dpu_fifo_set_push_max_retries(...) _dpu_needs_v1b()
+#define dpu_fifo_set_time_for_push_retries(...) _dpu_needs_v1b()
+#define dpu_bank_interface_pmc_enable(...) _dpu_needs_v1b()
+#define dpu_bank_interface_pmc_disable(...) _dpu_needs_v1b()
+#define dpu_bank_interface_pmc_stop_counters(...) _dpu_needs_v1b()
+#define dpu_bank_interface_pmc_read_counters(...) _dpu_needs_v1b()
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 #ifndef DPU_MANAGEMENT_H
 #define DPU_MANAGEMENT_H
 
+#include "dpu_description.h"
 #include "dpu_error.h"
 #include "dpu_types.h"
 
@@ -16,6 +17,10 @@ bool dpu_is_enabled(struct dpu_t *dpu);
 struct dpu_rank_t *dpu_get_rank(struct dpu_t *dpu);
 dpu_rank_id_t dpu_get_rank_id(struct dpu_rank_t *rank);
 int dpu_get_rank_numa_node(struct dpu_rank_t *rank);
+dpu_description_t dpu_get_description(struct dpu_rank_t *rank);
+/* One free rank, and giving it back. */
+dpu_error_t dpu_get_rank_of_type(const char *profile, struct dpu_rank_t **rank);
+dpu_error_t dpu_free_rank(struct dpu_rank_t *rank);
 /* The DPU at a place of a rank, NULL if there is none. */
 struct dpu_t *dpu_get(struct dpu_rank_t *rank, dpu_slice_id_t slice, dpu_member_id_t member);
 
