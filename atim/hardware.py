@@ -76,8 +76,11 @@ class Tools:
 
 
 def environment() -> dict[str, str]:
-    """This process's environment, with $UPMEM_HOME's tools and libraries in front."""
-    found = dict(os.environ)
+    """This process's environment, with $UPMEM_HOME's tools and libraries in front.
+
+    Unless the user says otherwise, the SDK must not fall back to its own simulator.
+    """
+    found = {"UPMEM_PROFILE": "backend=hw", **os.environ}
     home = found.get("UPMEM_HOME")
     if home:
         found["PATH"] = os.pathsep.join([f"{home}/bin", found.get("PATH", "")])
@@ -88,6 +91,9 @@ def environment() -> dict[str, str]:
 
 def find_tools() -> Tools:
     """The SDK's tools. ToolchainError says which is missing, or what a tool complained about."""
+    home = os.environ.get("UPMEM_HOME")
+    if home and not Path(home).is_dir():
+        raise ToolchainError(f"UPMEM_HOME={home} is no folder; set it to the SDK's, or unset it")
     path = environment().get("PATH")
     found = {name: shutil.which(name, path=path) for name in (DPU_COMPILER, DPU_CONFIG)}
     missing = [name for name, where in found.items() if where is None]

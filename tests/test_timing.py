@@ -6,6 +6,7 @@ import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from atim import pipeline, runtime, toolchain, workloads
 from atim.codegen import Sources, Tensor, Tile, TransferPlan
 from atim.export import write_folder
+from atim.outcome import Outcome, Timing
 from atim.schedules import design_space
 from atim.target import Target
 from atim.timing import best_groups, call_timing, group_bounds, push_seconds
@@ -153,3 +155,25 @@ def test_a_run_chooses_and_the_record_carries_it(rng: np.random.Generator) -> No
     assert chosen.timing.total < whole.timing.total
     record = Record(0, 0, sketch.name, decisions, counters={"rank_groups": 2.0})
     assert Best(record, sketch).sources().plan.groups == 2
+
+
+def test_hardware_measures_with_groups_where_they_may_pay(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is the faster there counts, not what the closed form says."""
+    workload, sources, target = compiled("va")
+    target = replace(target, transfer="upmem-2021.3-2048dpu").on_hardware()
+    artifact = replace(toolchain.build(sources, target, host=False), target=target)
+    faster = {1: 3e-3, 2: 2e-3, 4: 5e-3}
+
+    def run(sources: Sources, *_: object, **__: object) -> Outcome:
+        return Outcome(None, (), Timing(1e-3, faster[sources.plan.groups], 1e-3, 0.0), {})
+
+    monkeypatch.setattr(runtime.hardware, "run", run)
+    arrays = workload.inputs(rng)
+    for said, taken in ((1, 1), (2, 2), (4, 1)):
+        monkeypatch.setattr(runtime, "best_groups", Mock(return_value=said))
+        outcome = runtime.run(artifact, arrays, choose_groups=True)
+        assert outcome.counters["rank_groups"] == taken
+        assert outcome.timing.kernel == faster[taken]
+    assert runtime.run(artifact, arrays).counters["rank_groups"] == 1

@@ -9,9 +9,15 @@ from pathlib import Path
 from atim.export import DPU_FLAGS, HOST_FLAGS, HOST_LIBRARIES
 from atim.hardware import Tools, call
 
-__all__ = ["run_program"]
+__all__ = ["compile_kernel", "run_program"]
 
 FOLDER = Path(__file__).parent
+
+
+def compile_kernel(tools: Tools, source: str, out: Path) -> None:
+    """A DPU program of this folder, for one tasklet. Raises ToolchainError."""
+    flags = [*DPU_FLAGS, "-DNR_TASKLETS=1"]
+    call([tools.dpu_compiler, *flags, "-o", str(out), str(FOLDER / source)])
 
 
 def run_program(
@@ -28,7 +34,6 @@ def run_program(
         given = list(arguments)
         if kernel is not None:
             dpu = Path(work) / "kernel.dpu"
-            flags = [*DPU_FLAGS, "-DNR_TASKLETS=1"]
-            call([tools.dpu_compiler, *flags, "-o", str(dpu), str(FOLDER / kernel)])
+            compile_kernel(tools, kernel, dpu)
             given = [str(dpu), *given]
         return call([str(built), *given], runs=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
@@ -13,7 +14,7 @@ from pathlib import Path
 import upmem_sim
 from atim.errors import AtimError
 from atim.hardware import find_tools
-from atim.machine.build import run_program
+from atim.machine.build import compile_kernel, run_program
 from atim.toolchain import cache_folder, find_compiler
 
 __all__ = ["Finding", "examine", "text"]
@@ -95,12 +96,14 @@ def _home() -> str:
     if not home:
         raise AtimError("not set: the SDK's upmem_env.sh sets it")
     if not Path(home).is_dir():
-        raise AtimError(f"{home} is no folder")
+        raise AtimError(f"{home} is no folder; set it to the SDK's, or unset it")
     return home
 
 
 def _tools() -> str:
     tools = find_tools()
+    with tempfile.TemporaryDirectory(prefix="atim-") as work:
+        compile_kernel(tools, "calibrate_kernel.c", Path(work) / "kernel.dpu")
     version = f", version {tools.version}" if tools.version else ""
     return f"{tools.dpu_compiler}{version}"
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from atim import Target, cli, hardware, pipeline, runtime, toolchain, workloads
-from atim.errors import HardwareError, MismatchError, UsageError
+from atim.errors import HardwareError, MismatchError, ToolchainError, UsageError
 from atim.machine import calibrate, doctor
 from atim.schedules import manual
 from atim.tuner.compare import check_outputs
@@ -48,9 +48,30 @@ def test_doctor_names_what_is_missing(
     assert cli.run(["doctor"]) == 1
     text = capsys.readouterr().out
     assert "--  UPMEM_HOME   /nowhere/sdk is no folder" in text
-    assert "--  UPMEM tools  dpu-upmem-dpurte-clang, dpu-pkg-config: not in" in text
+    assert "--  UPMEM tools  UPMEM_HOME=/nowhere/sdk is no folder; set it to" in text
     assert "missing for tuning: C compiler" in text
     assert "not ready to run on DIMMs" in text
+
+
+def test_a_compiler_that_fails_and_no_dpus_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compiler = tmp_path / hardware.DPU_COMPILER
+    compiler.write_text("#!/bin/sh\necho no licence >&2\nexit 3\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("DPU_SIM_PRESET", "none")
+    assert cli.run(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert "--  UPMEM tools  dpu-upmem-dpurte-clang exited with 3: no licence" in text
+    assert "no DPU can be allocated: dpu allocation error" in text
+    assert "not ready to run on DIMMs" in text
+
+
+def test_a_home_that_is_no_folder_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UPMEM_HOME", "/nowhere/sdk")
+    with pytest.raises(ToolchainError, match="UPMEM_HOME=/nowhere/sdk is no folder"):
+        calibrate.measure(2)
 
 
 def test_only_what_tuning_needs_decides() -> None:
