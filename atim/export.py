@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atim.codegen import Sources
+from atim.codegen import Sources, Tensor
 from atim.codegen.check_c import emit_check, file_names
 from atim.codegen.driver_c import HostProgram, emit_program
 from atim.errors import RecordError
@@ -86,7 +86,15 @@ the top of `check.c`).
 | `{shown_kernels}` | the DPU program: `{name}.dpu` |
 | `{shown_hosts}` | the host's part: allocation, transfers, launch, what is left to compute |
 | `check.c` | runs it on `data/` |
-| `data/` | inputs and expected outputs, C order, little endian |
+| `data/` | inputs and expected outputs as raw arrays, C order, little endian{absent} |
+
+| in `data/` | holds |
+|---|---|
+{files}
+
+It uses what SDKs from 2021.3 to 2025.1 have in common. From 2024.1 on, their compiler builds for
+the chip that `DPU_ARCH_VERSION` or the driver names: v1A as here, or v1B, which has 16 tasklets at
+most.
 
 To use it elsewhere, compile `{compiled}` with your program and call, as `{name}.h` explains:
 
@@ -170,6 +178,8 @@ def write_files(
             dpus=dpus,
             tasklets=kernels.nr_tasklets,
             prototype=_prototypes(program.header),
+            files=_file_rows(program.arguments),
+            absent="" if data is not None else "; not written here: put yours there",
             shown_kernels="`, `".join(kernels.texts),
             shown_hosts="`, `".join(hosts),
             compiled="`, `".join(compiled),
@@ -185,6 +195,15 @@ def write_files(
     except OSError as error:
         raise RecordError(f"{error.filename or folder}: {error.strerror}") from error
     return files
+
+
+def _file_rows(arguments: Sequence[Tensor]) -> str:
+    files = file_names(arguments)
+    meanings = {"input": "input", "output": "expected output (`./check -n` needs none)"}
+    return "\n".join(
+        f"| `{files[t.name]}` | {meanings[t.role]}, {t.dtype} {'x'.join(map(str, t.shape))} |"
+        for t in arguments
+    )
 
 
 def _prototypes(header: str) -> str:

@@ -36,6 +36,10 @@ CHECK = """\
 
 #include "{name}.h"
 
+static const char USAGE[] =
+    "usage: check [-r repeats] [-w warm-up runs] [-d data folder] [-o folder for the outputs]\\n"
+    "             [-t host threads] [-k DPU program] [-n: no comparison]\\n";
+
 static void fail(const char *what, const char *detail) {{
     fprintf(stderr, "check: %s%s\\n", what, detail);
     exit(EXIT_FAILURE);
@@ -54,7 +58,7 @@ static FILE *open_file(const char *folder, const char *file, const char *mode) {
     snprintf(path, sizeof path, "%s/%s", folder, file);
     FILE *stream = fopen(path, mode);
     if (stream == NULL) {{
-        fail("cannot be opened: ", path);
+        fail("cannot be opened, see README.md for what it holds: ", path);
     }}
     return stream;
 }}
@@ -113,7 +117,7 @@ int main(int argc, char **argv) {{
     unsigned threads = 0;
     const char *data = "data", *output = NULL, *kernel = NULL;
     bool compare = true;
-    for (int option; (option = getopt(argc, argv, "r:w:d:o:t:k:n")) != -1;) {{
+    for (int option; (option = getopt(argc, argv, "hr:w:d:o:t:k:n")) != -1;) {{
         switch (option) {{
         case 'r': repeats = atoi(optarg); break;
         case 'w': warm_ups = atoi(optarg); break;
@@ -122,7 +126,7 @@ int main(int argc, char **argv) {{
         case 't': threads = (unsigned)atoi(optarg); break;
         case 'k': kernel = optarg; break;
         case 'n': compare = false; break;
-        default: return 2;
+        default: fputs(USAGE, option == 'h' ? stdout : stderr); return option == 'h' ? 0 : 2;
         }}
     }}
     if (repeats < 1 || warm_ups < 0) {{

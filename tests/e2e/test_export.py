@@ -101,6 +101,13 @@ def test_folder_builds_without_warnings_runs_and_checks(folder: Path) -> None:
     (folder / "data/x.bin").write_bytes(b"short")
     done = subprocess.run(["./check"], cwd=folder, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (1, "check: shorter than the tensor: x.bin\n")
+    (folder / "data/x.bin").unlink()
+    done = subprocess.run(["./check"], cwd=folder, capture_output=True, text=True)
+    assert "cannot be opened, see README.md for what it holds: data/x.bin" in done.stderr
+    assert "| `x.bin` | input, int32 50 |" in (folder / "README.md").read_text()
+    done = subprocess.run(["./check", "-h"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stdout.startswith("usage: check [-r repeats]")
 
 
 OLD_DPU_H = """
