@@ -288,13 +288,9 @@ def _share_copy(s: Schedule, read: Block, sizes: Sizes, item_bytes: int, two_axe
     parts = shared_chunks(elements, item_bytes, np.array([sizes.tasklets]))
     turn, task, element = s.split(last, [int(part[0]) for part in parts])
     outer = [loop for loop in s.get_loops(read)[:-3] if s.get(loop).thread_binding is None]
-    s.reorder(task, *outer, turn, element)
-    if two_axes:
-        group = s.add_unit_loop(read)
-        s.reorder(group, task)
-        _bind(s, [], [group, task])
-    else:
-        _bind(s, [], [task])
+    groups = [s.add_unit_loop(read)] if two_axes else []
+    s.reorder(*groups, task, *outer, turn, element)
+    _bind(s, [], [*groups, task])
 
 
 def _reads(s: Schedule, block: Block, operands: tuple[Operand, ...]) -> list[tuple[Operand, int]]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import te_programs as programs
+from tvm import te
 
 from atim.codegen import Sources
-from atim.pipeline import compile_func
+from atim.pipeline import compile, compile_func
 from atim.runtime import run
+from atim.schedules import design_space
 from atim.target import Target
 from atim.toolchain import build
 
@@ -30,6 +32,23 @@ def test_vector_add(level, rng):
     func = programs.va(101, dpus=3, tasklets=11, tile=8, unroll=4)
     out, (a, b) = simulate(compile_func(func, TARGET, level), rng)
     np.testing.assert_array_equal(out, a + b)
+
+
+@pytest.mark.parametrize(("dtype", "columns"), [("int8", 4096), ("int32", 1023)])
+def test_a_row_that_all_tasklets_load_in_chunks(dtype, columns, rng):
+    """Of a product of matrices, whose tasklets are spread over two axes."""
+    a = te.placeholder((4, columns), dtype, "a")
+    w = te.placeholder((64, columns), dtype, "w")
+    k = te.reduce_axis((0, columns), "k")
+    product = lambda i, j: a[i, k].astype("int32") * w[j, k].astype("int32")  # noqa: E731
+    c = te.compute((4, 64), lambda i, j: te.sum(product(i, j), axis=k), "c")
+    sketch = next(
+        s for s in design_space(te.create_prim_func([a, w, c]), TARGET, ("w",)) if s.name == "rows"
+    )
+    decisions = dict.fromkeys(sketch.names, 1) | {"dpus_i": 2, "dpus_j": 4, "tasklets": 8}
+    decisions |= {"tasklets_outer": 2, "tile": 512, "vector": 2, "unroll": 8, "multiply": 0}
+    out, (left, right) = simulate(compile(sketch, decisions, TARGET), rng)
+    np.testing.assert_array_equal(out, left.astype("int32") @ right.astype("int32").T)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32", "int8", "int64"])
