@@ -63,7 +63,7 @@ def schedule(func: Any) -> Any:
             if not len(block.iter_vars):
                 continue
             if _has_rows(block, reduced):
-                _rows_at_a_time(sch, handle, len(reduced))
+                _rows_at_a_time(sch, handle, len(reduced), _repeats(func, block))
             else:
                 _outer_parallel(sch, handle, block, reduced)
         return sch.mod["main"]
@@ -83,11 +83,28 @@ def _has_rows(block: Any, reduced: list[bool]) -> bool:
     return _extent(block.iter_vars[-1]) >= LEAST_REDUCTION and rows >= 64 and rows % ROWS == 0
 
 
-def _rows_at_a_time(sch: Any, handle: Any, axes: int) -> None:
+def _repeats(func: Any, block: Any) -> list[int]:
+    """Loops that go over the same rows again: those of a product of matrices, whose rows would
+    come from memory each time if these loops were outside."""
+    try:
+        program = analyse(func)
+    except UnsupportedError:
+        return []
+    if len(program.axes) != len(block.iter_vars):
+        return []
+    rows = len(program.axes) - 2
+    spatial = [n for n in range(rows) if program.axes[n].extent > 1]
+    matrices = [o for o in program.inputs if o.uses(rows)]
+    return [n for n in spatial if not any(o.uses(n) for o in matrices)]
+
+
+def _rows_at_a_time(sch: Any, handle: Any, axes: int, repeats: list[int]) -> None:
     loops = sch.get_loops(handle)
     outer, inner = sch.split(loops[-2], [None, ROWS])
-    fused = sch.fuse(*loops[: axes - 2], outer)
-    sch.reorder(fused, loops[-1], inner)
+    leading = [loops[n] for n in range(axes - 2) if n not in repeats]
+    again = [loops[n] for n in repeats]
+    sch.reorder(*leading, outer, *again, loops[-1], inner)
+    fused = sch.fuse(*leading, outer)
     sch.parallel(fused)
     sch.unroll(inner)
     sch.decompose_reduction(handle, loops[-1])

@@ -29,6 +29,7 @@ __all__ = ["Cost", "HostFile", "measure_host", "this_machine"]
 
 PROBE_ROWS, PROBE_COLUMNS = 8192, 16384  # 512 MB of float32: more than the caches of a server
 ROUNDS = 7
+LONG_S = 0.5  # once is enough for a nest that takes so long
 LOOPS, BLAS = "loops", "blas"
 
 
@@ -138,45 +139,48 @@ class HostFile:
 def measure_host(graph: Graph, *, known: HostFile | None = None, rounds: int = ROUNDS) -> HostFile:
     """Time every different nest of a graph on this machine.
 
-    known: a host file of this machine whose nests are not measured again. Each round times the
-    probe and the nest; a nest that beats a peak raises it.
+    known: a host file of this machine whose nests are not measured again, and whose peaks stay.
+    Each round times the probe and the nest; a large nest that beats a peak raises it.
     """
     probe = _Probe()
     host = known or _peaks(probe, rounds)
-    ratios, counted = dict(host.ratios), dict(host.counters)
+    measured, counted = {}, dict(host.counters)
     counters = Counters.open()
     for nest in {n.key: n for n in graph.nests}.values():
-        if nest.key in ratios or nest.features.kind in ("dynamic", "opaque"):
+        if nest.key in host.ratios or nest.features.kind in ("dynamic", "opaque"):
             continue
         seconds, variant, call = _nest_seconds(nest, probe, rounds)
         if not counters.why_not:
             counted[nest.key] = counters.of(call)
-        bound = host.estimate("", nest.features).bound
-        ratios[nest.key] = (bound / max(seconds - host.nest_s, seconds / 4), variant)
+        measured[nest.key] = (nest, max(seconds - host.nest_s, seconds / 4), variant)
     counters.close()
-    host = replace(host, ratios=ratios, counters=counted, no_counters=counters.why_not)
-    return _raised(host, graph)
-
-
-def _raised(host: HostFile, graph: Graph) -> HostFile:
-    """Peaks are what was seen at most: ratios above 1 raise the peak that limits the nest."""
-    over = {"reads": 1.0, "writes": 1.0, "arithmetic": 1.0}
-    limits = {}
-    for nest in graph.nests:
-        if nest.key in host.ratios and nest.features.reads > 1 << 22:
-            limits[nest.key] = host.cost(nest).limit
-            over[limits[nest.key]] = max(over[limits[nest.key]], host.ratios[nest.key][0])
+    if known is None:
+        for nest, seconds, _ in measured.values():
+            host = _raised(host, nest, seconds)
     ratios = {
-        key: (ratio / over[limits[key]] if key in limits else ratio, variant)
-        for key, (ratio, variant) in host.ratios.items()
+        key: (host.estimate("", nest.features).bound / seconds, variant)
+        for key, (nest, seconds, variant) in measured.items()
     }
     return replace(
         host,
-        read_bytes_s=host.read_bytes_s * over["reads"],
-        write_bytes_s=host.write_bytes_s * over["writes"],
-        operations_s={k: v * over["arithmetic"] for k, v in host.operations_s.items()},
-        ratios=ratios,
+        ratios={**host.ratios, **ratios},
+        counters=counted,
+        no_counters=counters.why_not,
     )
+
+
+def _raised(host: HostFile, nest: Nest, seconds: float) -> HostFile:
+    """Peaks are what was seen at most: a large nest that is faster raises that which limits it."""
+    cost = host.estimate("", nest.features)
+    over = cost.bound / seconds
+    if over <= 1 or nest.features.reads <= 1 << 22:
+        return host
+    if cost.limit == "arithmetic":
+        peaks = {name: value * over for name, value in host.operations_s.items()}
+        return replace(host, operations_s=peaks)
+    if cost.limit == "reads":
+        return replace(host, read_bytes_s=host.read_bytes_s * over)
+    return replace(host, write_bytes_s=host.write_bytes_s * over)
 
 
 class _Probe:
@@ -246,7 +250,7 @@ def _nest_seconds(
         once = _timed(call)
         repeats = max(1, min(200, int(2e-3 / max(once, 1e-7))))
         seen = []
-        for _ in range(rounds):
+        for _ in range(rounds if once < LONG_S else 1):
             slow = probe.slowdown()
             seen.append(_timed(lambda: [call() for _ in range(repeats)]) / repeats / slow)  # noqa: B023
         found[name] = median(seen)

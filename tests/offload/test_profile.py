@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+import tvm
 from tvm import te, tirx
 
 from atim.errors import UsageError
 from atim.offload import profile
+from atim.offload.host import host_target, schedule
 from atim.offload.nests import Features, Graph, Nest, features_of
 from atim.offload.profile import HostFile
 
@@ -83,6 +86,55 @@ def test_nests_with_scalar_operands_can_be_timed() -> None:
     s = te.placeholder((), "float32", "s")
     func = te.create_prim_func([a, s, te.compute((256,), lambda i: a[i] * s(), "y")])
     profile._compiled(func)()
+
+
+def test_a_peak_that_is_beaten_changes_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of the nest that beats it nor of the others."""
+    slow = HostFile("slow", "", 1, 1e6, 1e6, {"": 1e6}, 0.0)
+    seconds = {1024: 1e-3, 32: 1e-5}  # rows; 16 MB in a millisecond is more than 1 MB a second
+    monkeypatch.setattr(profile, "_Probe", lambda: None)
+    monkeypatch.setattr(profile, "_peaks", lambda probe, rounds: slow)
+    monkeypatch.setattr(
+        profile,
+        "_nest_seconds",
+        lambda nest, probe, rounds: (seconds[nest.features.spatial], "loops", lambda: None),
+    )
+    nests = []
+    for number, rows in enumerate(seconds):
+        func = matrix_vector(rows, 4096)
+        nests.append(Nest(number, "n", "n", func, ("a", "x"), ("y",), features_of(func)))
+    host = profile.measure_host(Graph(tuple(nests), {}, (), ()))
+    assert host.read_bytes_s > 1e9 or host.operations_s[""] > 1e9
+    for nest, wanted in zip(nests, seconds.values(), strict=True):
+        assert host.cost(nest).seconds == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "float32"])
+def test_products_of_matrices_go_over_rows_once(dtype: str) -> None:
+    a = te.placeholder((2, 5, 96), dtype, "a")
+    w = te.placeholder((2, 64, 96), dtype, "w")
+    k = te.reduce_axis((0, 96), "k")
+    total = "float32" if dtype == "float32" else "int32"
+    func = te.create_prim_func(
+        [
+            a,
+            w,
+            te.compute(
+                (2, 5, 64),
+                lambda b, i, j: te.sum(a[b, i, k].astype(total) * w[b, j, k].astype(total), axis=k),
+                "c",
+            ),
+        ]
+    )
+    scheduled = schedule(func)
+    assert "T.parallel(16)" in scheduled.script()  # batches and blocks of rows, not what repeats
+    built = tvm.compile(tvm.IRModule({"main": scheduled}), target=host_target())
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-50, 50, s).astype(dtype) for s in ((2, 5, 96), (2, 64, 96))]
+    out = tvm.runtime.tensor(np.zeros((2, 5, 64), total))
+    built["main"](*(tvm.runtime.tensor(v) for v in arrays), out)
+    left, right = (v.astype(np.int64) for v in arrays)
+    np.testing.assert_array_equal(out.numpy(), left @ right.swapaxes(1, 2))
 
 
 def test_this_machine_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
