@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atim.errors import MismatchError, UsageError
+from atim.errors import MismatchError, UnsupportedError, UsageError
 from atim.offload.check import check_import, compare
-from atim.offload.host import host_target
+from atim.offload.host import host_target, view
 from atim.offload.imported import Imported, Place, as_array
 from atim.offload.importer import import_model
 from atim.offload.launches import Launch, launches_of
@@ -34,6 +34,7 @@ from atim.offload.pricing import METHODS, Price, PriceBook
 from atim.offload.profile import HostFile, measure_host, this_machine
 from atim.offload.rewrite import build, rewrite
 from atim.offload.state import Pairs
+from atim.offload.unlowered import unlowered
 from atim.target import Target
 from atim.workloads import random_array
 
@@ -70,7 +71,7 @@ class Prepared:
             return self.values[name]
         if position < self.inputs:
             return self.imported.examples[position]
-        return as_array(self.imported.parameters[position - self.inputs])
+        return view(self.imported.parameters[position - self.inputs])
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,7 @@ def prepare(
     state: str | Pairs | None = None,
 ) -> Prepared:
     """Import, lower and check a model; see `offload` for the errors."""
-    imported = import_model(model, examples, dynamic_shapes=dynamic_shapes, state=state)
-    lowered = lower(imported)
+    imported, lowered = _lowered(model, examples, dynamic_shapes, state)
     graph = read_graph(lowered.module, lowered.states)
     launches = launches_of(graph)
     wanted = {v: None for x in launches for o in x.operands for v in o.values}
@@ -137,6 +137,23 @@ def prepare(
     count = len(outputs) - len(also)
     check_import(imported, outputs[:count])
     return Prepared(lowered, graph, launches, dict(zip(also, outputs[count:], strict=True)))
+
+
+def _lowered(
+    model: Any, examples: Sequence[Any], dynamic_shapes: Any | None, state: str | Pairs | None
+) -> tuple[Imported, Imported]:
+    """The model as Relax, and lowered; operators that TVM can't lower run through PyTorch."""
+    imported = import_model(model, examples, dynamic_shapes=dynamic_shapes, state=state)
+    try:
+        return imported, lower(imported)
+    except UnsupportedError:
+        operators = unlowered(imported)
+        if not operators:
+            raise
+    imported = import_model(
+        model, examples, dynamic_shapes=dynamic_shapes, state=state, through_torch=operators
+    )
+    return imported, lower(imported)
 
 
 def place(
@@ -152,7 +169,10 @@ def place(
     if method not in METHODS:
         raise UsageError(f"prices: {method!r} unknown, known: {', '.join(METHODS)}")
     graph, launches = prepared.graph, prepared.launches
-    prices: list[Price | str] = [book.price(launch, "estimate") for launch in launches]
+    prices: list[Price | str] = []
+    for launch in launches:
+        hopeless = _hopeless(launch, launches, prices, host, graph)
+        prices.append(hopeless or book.price(launch, "estimate"))
     problem = Problem(graph, host, book.target, launches, tuple(prices), layers, switch_s)
     for step, doubt in (("simulate", DOUBT), ("tune", TUNING_GAIN)):
         if METHODS.index(method) < METHODS.index(step):
@@ -165,6 +185,25 @@ def place(
     return problem
 
 
+def _hopeless(
+    launch: Launch,
+    launches: Sequence[Launch],
+    prices: Sequence[Price | str],
+    host: HostFile,
+    graph: Graph,
+) -> str:
+    """Why a chain needs no search: one of its kernels alone takes far longer than the host does for
+    all of it. Empty for other launches."""
+    if not launch.parts:
+        return ""
+    limit = DOUBT * sum(host.cost(graph.nests[i]).seconds for i in launch.members)
+    for other, price in zip(launches, prices, strict=False):
+        inside = other.form == "nest" and set(other.members) < set(launch.members)
+        if inside and isinstance(price, Price) and price.kernel > limit:
+            return f"nest {other.members[0]} alone takes {price.kernel * 1e3:.3g} ms on DPUs"
+    return ""
+
+
 def finish(prepared: Prepared, problem: Problem, placement: Placement) -> Offloaded:
     """The callable module of a placement."""
     chosen = [problem.launches[number] for number in placement.chosen]
@@ -175,7 +214,8 @@ def finish(prepared: Prepared, problem: Problem, placement: Placement) -> Offloa
         assert isinstance(price, Price)
         kernels.append(kernel_of(launch, price, prepared.graph, problem.target, prepared.inputs))
     imported = prepared.imported
-    return Offloaded(build(module, host_target()), imported.parameters, kernels, imported.states)
+    built = build(module, host_target())
+    return Offloaded(built, imported.parameters, kernels, imported.states, imported.structure)
 
 
 def offload(

@@ -10,6 +10,7 @@ results, one a DPU, that the host adds up: this pays for few rows, not for many.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from atim.tuner.measure import Problem, run_task
 from atim.tuner.proposals import Matrix
 from atim.tuner.trial import Task
 
-__all__ = ["linked", "price_chain", "sketch_of"]
+__all__ = ["Pair", "agreeing", "linked", "simulated", "sketch_of"]
 
 Array = NDArray[Any]
 
@@ -40,28 +41,46 @@ SHARES = (1, 2, 4, 8, 16, 32)
 SIMULATED = 2
 
 
-def price_chain(
-    launch: Launch, target: Target, arrays: Mapping[str, Array] | None, *, simulate: bool
-) -> Price:
-    """The price of the best pair of schedules whose tiles agree, by closed form or simulated on
-    `arrays` (by the chain's names; None: random ones). ScheduleError when no tiles agree."""
-    found: list[tuple[float, int, Ranked, Price]] = []
-    for pair in _agreeing(launch, target):
-        halves = [priced(*choice, None, "estimated") for choice in pair]
-        price = _together(launch, pair, halves, target)
+@dataclass(frozen=True)
+class Pair:
+    """Schedules of both kernels whose tiles agree, what they compile to, and their price."""
+
+    choices: Ranked
+    steps: list[Step]
+    price: Price
+
+
+def agreeing(launch: Launch, target: Target) -> list[Pair]:
+    """The best pairs by closed form, best first. ScheduleError when no tiles agree."""
+    tried: list[tuple[float, int, Ranked, list[Price]]] = []
+    for choices in _choices(launch, target):
+        halves = [priced(*choice, None, "estimated") for choice in choices]
+        tried.append((sum(p.kernel + p.host for p in halves), len(tried), choices, halves))
+    tried.sort(key=lambda item: item[:2])
+    found: list[Pair] = []
+    for least, _, choices, halves in tried:
+        if len(found) >= SIMULATED and least >= found[SIMULATED - 1].price.total:
+            break  # transfers come on top
+        steps = _steps(launch.parts, choices, target)
+        price = _together(launch, steps, choices, halves, target)
         if price is not None:
-            found.append((price.total, len(found), pair, price))
+            found.append(Pair(choices, steps, price))
+            found.sort(key=lambda pair: pair.price.total)
     if not found:
         raise ScheduleError("tiles of the two kernels disagree in every schedule tried")
-    found.sort(key=lambda item: item[:2])
-    if not simulate:
-        return found[0][3]
+    return found[:SIMULATED]
+
+
+def simulated(
+    launch: Launch, pairs: Sequence[Pair], target: Target, arrays: Mapping[str, Array] | None
+) -> Price:
+    """The price of the best pair, simulated on `arrays` (by the chain's names; None: random)."""
     prices, failures = [], []
-    for _, _, pair, _ in found[:SIMULATED]:
+    for pair in pairs:
         try:
-            link(_steps(launch.parts, pair, target), target, outputs=[RESULT])
-            halves = _simulated(launch, pair, target, arrays)
-            price = _together(launch, pair, halves, target)
+            link(pair.steps, target, outputs=[RESULT])
+            halves = _simulated(launch, pair.choices, target, arrays)
+            price = _together(launch, pair.steps, pair.choices, halves, target)
             prices += [price] if price is not None else []
         except AtimError as error:
             failures.append(error)
@@ -95,7 +114,7 @@ def _steps(parts: Sequence[Part], pair: Ranked, target: Target) -> list[Step]:
     ]
 
 
-def _agreeing(launch: Launch, target: Target) -> Iterator[Ranked]:
+def _choices(launch: Launch, target: Target) -> Iterator[Ranked]:
     """Pairs of schedules whose tiles agree by closed form: the best for each dimension and number
     of DPUs."""
     first, second = launch.parts
@@ -193,11 +212,15 @@ def _simulated(
 
 
 def _together(
-    launch: Launch, pair: Ranked, halves: Sequence[Price], target: Target
+    launch: Launch,
+    compiled: list[Step],
+    choices: Ranked,
+    halves: Sequence[Price],
+    target: Target,
 ) -> Price | None:
     """The price of both, transfers as planned; None when the value between them does not stay."""
     parts = launch.parts
-    steps = clear_what_stays(_steps(parts, pair, target))
+    steps = clear_what_stays(compiled)
     resident = [p.values[t] for p in parts for t in p.resident if p.values[t] != BETWEEN]
     moves = plan_moves(steps, [RESULT], resident)
     model = model_of(target)
@@ -223,5 +246,5 @@ def _together(
         sketch="",
         decisions={},
         how=halves[0].how,
-        parts=tuple((sketch.name, decisions) for sketch, decisions in pair),
+        parts=tuple((sketch.name, decisions) for sketch, decisions in choices),
     )

@@ -26,11 +26,12 @@ Array = NDArray[Any]
 
 # of the largest value: float32 sums in another order, and values rounded to integers after them
 RELATIVE = 1e-3
+RELATIVE_HALF = 1e-2  # float16 has 10 bits
 
 
 def compare(got: Sequence[Array], wanted: Sequence[Array]) -> str | None:
     """The first difference in words, None when all outputs agree: exactly for integers, floats
-    within RELATIVE of the largest value."""
+    within RELATIVE of the largest value (float16 ones RELATIVE_HALF)."""
     if len(got) != len(wanted):
         return f"{len(got)} outputs, {len(wanted)} expected"
     for number, (a, b) in enumerate(zip(got, wanted, strict=True)):
@@ -49,7 +50,8 @@ def _difference(a: Array, b: Array) -> str | None:
         finite = np.isfinite(b)
         scale = float(np.max(np.abs(b[finite]), initial=0.0))
         with np.errstate(invalid="ignore"):
-            close = np.abs(a.astype(np.float64) - b) <= RELATIVE * scale
+            allowed = RELATIVE_HALF if b.dtype == np.float16 else RELATIVE
+            close = np.abs(a.astype(np.float64) - b) <= allowed * scale
         wrong = ~np.where(finite, close, (a == b) | (np.isnan(a) & np.isnan(b)))
     if not wrong.any():
         return None

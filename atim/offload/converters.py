@@ -52,10 +52,19 @@ def _select(node: Any, importer: Any) -> Any:
     if position < 0:
         position = extent + position
     if isinstance(position, int):
-        return _emit(importer, relax.op.take(x, relax.const(position, "int64"), axis))
+        return _emit(importer, relax.op.take(x, relax.const(position, "int64"), axis, "clip"))
     if hasattr(position, "value"):
-        return _emit(importer, relax.op.take(x, relax.const(int(position), "int64"), axis))
+        return _emit(importer, relax.op.take(x, relax.const(int(position), "int64"), axis, "clip"))
     raise UnsupportedError(f"{node.target}: position from the end of a dynamic axis")
+
+
+def _embedding(node: Any, importer: Any) -> Any:
+    """Rows of a table. Positions outside, which PyTorch refuses, give a row of the table rather
+    than what lies behind it."""
+    weight, index = importer.env[node.args[0]], importer.env[node.args[1]]
+    flat = _emit(importer, relax.op.reshape(index, (-1,)))
+    rows = _emit(importer, relax.op.take(weight, flat, 0, "clip"))
+    return _emit(importer, relax.op.reshape(rows, [*index.ty.shape, weight.ty.shape[1]]))
 
 
 def _wrapped(importer: Any, index: Any, extent: Any) -> Any:
@@ -76,7 +85,7 @@ def _index(node: Any, importer: Any) -> Any:
             raise UnsupportedError(f"{node.target}: a mask as index, its result has no fixed shape")
     wrapped = [_wrapped(importer, index, x.ty.shape[axis]) for axis, index in given]
     if len(given) == 1:
-        return _emit(importer, relax.op.take(x, wrapped[0], given[0][0]))
+        return _emit(importer, relax.op.take(x, wrapped[0], given[0][0], "clip"))
     if [axis for axis, _ in given] == list(range(len(x.ty.shape))):
         return _emit(importer, relax.op.index_tensor(x, wrapped))
     if [axis for axis, _ in given] == list(range(len(given))):
@@ -238,6 +247,7 @@ CONVERTERS: dict[str, Converter] = {
     "select.int": _select,
     "cat.default": _cat,
     "index.Tensor": _index,
+    "embedding.default": _embedding,
     "slice_scatter.default": _slice_scatter,
     "linear.default": _linear,
     "matmul.default": _matmul,

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from atim.offload.structure import Structure
+
 __all__ = ["Imported", "Place", "State", "as_array"]
 
 Array = NDArray[Any]
@@ -51,6 +53,7 @@ class Imported:
     updated      (input, output) of tensors updated in place; those outputs come first
     hidden       buffers among these: as many of the first inputs, which the caller does not know
     states       what the placed module keeps from call to call
+    structure    how the model arranges its outputs (structure.py), None: one, or a tuple
     """
 
     module: Any
@@ -63,6 +66,7 @@ class Imported:
     updated: tuple[tuple[int, int], ...] = ()
     hidden: int = 0
     states: tuple[State, ...] = ()
+    structure: Structure = None
 
 
 def as_array(value: Any) -> Array:

@@ -8,6 +8,8 @@ makes state of.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +28,7 @@ from atim.offload.converters import CONVERTERS, Converter, index_put
 from atim.offload.imported import Imported, Place, as_array
 from atim.offload.onnx_file import import_onnx
 from atim.offload.state import Pairs, keep_state
+from atim.offload.structure import Constant, Structure, structure_of
 
 __all__ = ["import_model"]
 
@@ -44,19 +47,21 @@ def import_model(
     *,
     dynamic_shapes: Any | None = None,
     state: str | Pairs | None = None,
+    through_torch: frozenset[str] = frozenset(),
 ) -> Imported:
     """A `torch.nn.Module`, an ONNX file (or model) or a Relax IRModule.
 
-    examples: one array or tensor an input, in order; state: see `keep_state`. Raises
-    UnsupportedError with the operator and its place when the model can't be translated, UsageError
-    when it is none of the three.
+    examples: one array or tensor an input, in order; state: see `keep_state`; through_torch:
+    operators that PyTorch is to run. Raises UnsupportedError with the operator and its place when
+    the model can't be translated, UsageError when it is none of the three.
     """
     if isinstance(model, tvm.IRModule):
         imported = _from_relax(model, examples)
     elif isinstance(model, str | Path) or type(model).__name__ == "ModelProto":
         imported = import_onnx(model, examples)
     elif hasattr(model, "forward") and hasattr(model, "eval"):
-        imported = _from_torch(model, tuple(examples), dynamic_shapes, state == "auto")
+        changes = state == "auto"
+        imported = _from_torch(model, tuple(examples), dynamic_shapes, changes, through_torch)
     else:
         wanted = "torch.nn.Module, ONNX file or Relax module"
         raise UsageError(f"offload: {wanted} needed, {type(model).__name__} given")
@@ -92,17 +97,19 @@ def _one_function(module: Any) -> Any:
 
 
 def _from_torch(
-    model: Any, examples: tuple[Any, ...], dynamic_shapes: Any | None, inputs_change: bool
+    model: Any,
+    examples: tuple[Any, ...],
+    dynamic_shapes: Any | None,
+    inputs_change: bool,
+    through_torch: frozenset[str],
 ) -> Imported:
     import torch
 
-    tensors = tuple(
-        value if isinstance(value, torch.Tensor) else torch.from_numpy(np.asarray(value))
-        for value in examples
-    )
+    tensors = tuple(_as_tensor(torch, n, value) for n, value in enumerate(examples))
     program = _exported(torch, model, tensors, dynamic_shapes)
     changes = _changes(program, inputs_change)
-    module, environment, fallbacks = _translated(program)
+    structure = _structure(torch, program)
+    module, environment, fallbacks = _translated(program, through_torch)
     module, parameters = relax.frontend.detach_params(module)
     values = tuple(
         (place_of(node), environment[node], node.name)
@@ -121,10 +128,45 @@ def _from_torch(
         trace=lambda: _trace(torch, program, given),
         updated=tuple((source, output) for output, source in enumerate(changes.inputs)),
         hidden=len(changes.buffers),
+        structure=structure,
     )
 
 
-def _translated(program: Any) -> tuple[Any, dict[Any, Any], list[Place]]:
+def _structure(torch: Any, program: Any) -> Structure:
+    """How the model arranges its outputs. Those that are no tensors leave the program."""
+    signature, tree = program.graph_signature, program.call_spec.out_spec
+    (end,) = (node for node in program.graph.nodes if node.op == "output")
+    is_tensor = [hasattr(value, "meta") for value in end.args[0]]
+    updates = len(is_tensor) - tree.num_leaves
+    leaves: list[Any] = []
+    for value, is_one in zip(end.args[0][updates:], is_tensor[updates:], strict=True):
+        number = updates + sum(not isinstance(leaf, Constant) for leaf in leaves)
+        leaves.append(number if is_one else Constant(value))
+    end.args = (tuple(value for value in end.args[0] if hasattr(value, "meta")),)
+    specs = zip(signature.output_specs, is_tensor, strict=True)
+    signature.output_specs[:] = [spec for spec, is_one in specs if is_one]
+    if not signature.output_specs:
+        raise UnsupportedError("the model has no tensor among its outputs")
+    try:
+        return structure_of(torch.utils._pytree.tree_unflatten(leaves, tree))
+    except (TypeError, ValueError):  # a class of the model's: one, or a tuple
+        return None
+
+
+def _as_tensor(torch: Any, number: int, value: Any) -> Any:
+    """An example input as a tensor."""
+    if not isinstance(value, torch.Tensor):
+        try:
+            value = torch.from_numpy(np.asarray(value))
+        except (TypeError, ValueError) as error:
+            given = type(value).__name__
+            raise UsageError(f"input {number}: a tensor or array needed, {given} given") from error
+    return value
+
+
+def _translated(
+    program: Any, through_torch: frozenset[str]
+) -> tuple[Any, dict[Any, Any], list[Place]]:
     """(Relax module, values of the nodes, what runs through PyTorch).
 
     An operator whose translation is missing or fails runs through PyTorch; UnsupportedError names
@@ -148,7 +190,9 @@ def _translated(program: Any) -> tuple[Any, dict[Any, Any], list[Place]]:
     nodes = [node for node in program.graph.nodes if node.op == "call_function"]
     known = set(ExportedProgramImporter().create_convert_map())
     for node in nodes:
-        if name_of(node) not in known:
+        if name_of(node) in through_torch:
+            converters[name_of(node)] = missing
+        elif name_of(node) not in known:
             converters.setdefault(name_of(node), missing)
     while True:
         importer = ExportedProgramImporter()
@@ -171,17 +215,39 @@ def _exported(torch: Any, model: Any, tensors: tuple[Any, ...], dynamic_shapes: 
     for operator in list(table):
         if str(operator) in KEPT_WHOLE:
             table.pop(operator)
+    for name, value in [*_inputs(tensors), *model.named_parameters(), *model.named_buffers()]:
+        if not hasattr(np, str(value.dtype).removeprefix("torch.")):
+            raise UnsupportedError(f"{name}: NumPy has no {value.dtype}, use float32 or float16")
     try:
-        with _quiet():
-            exported = torch.export.export(model.eval(), tensors, dynamic_shapes=dynamic_shapes)
+        with _quiet(), evaluating(model):
+            exported = torch.export.export(model, tensors, dynamic_shapes=dynamic_shapes)
             program = exported.run_decompositions(table)
     except Exception as error:  # torch.export raises dozens of types
         raise UnsupportedError(f"torch.export: {_first_line(error)}") from error
     for node in program.graph.nodes:
+        tags = () if str(node.target) in KEPT_WHOLE else getattr(node.target, "tags", ())
+        if torch.Tag.nondeterministic_seeded in tags:
+            raise UnsupportedError(f"{place_of(node)}: random numbers, other ones on every call")
         for value in _tensors(node.meta.get("val")):
             if value.is_complex():
                 raise UnsupportedError(f"{place_of(node)}: complex numbers")
     return program
+
+
+def _inputs(tensors: Sequence[Any]) -> list[tuple[str, Any]]:
+    return [(f"input {number}", tensor) for number, tensor in enumerate(tensors)]
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Without dropout and the like; afterwards every module is in the mode it was in."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
 
 
 @contextmanager
@@ -190,7 +256,11 @@ def _quiet() -> Iterator[None]:
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
-        with warnings.catch_warnings():
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
             warnings.simplefilter("ignore")
             yield
     finally:
@@ -254,7 +324,7 @@ def _reference(torch: Any, model: Any, changes: _Changes) -> Callable[..., list[
         given = [torch.from_numpy(np.array(a)) for a in arrays]
         buffers = dict(model.named_buffers())
         before = {name: buffers[name].clone() for name in changes.buffers}
-        with torch.no_grad():
+        with torch.no_grad(), evaluating(model):
             for name, value in zip(changes.buffers, given, strict=False):
                 buffers[name].copy_(value)
             try:
@@ -266,6 +336,7 @@ def _reference(torch: Any, model: Any, changes: _Changes) -> Callable[..., list[
             for name, value in before.items():
                 buffers[name].copy_(value)
         leaves = torch.utils._pytree.tree_leaves(result)
+        leaves = [value for value in leaves if isinstance(value, torch.Tensor)]
         values = [*(now[number] for number in changes.inputs), *leaves]
         return [as_array(value).copy() for value in values]
 

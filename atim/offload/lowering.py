@@ -40,7 +40,7 @@ def lower(imported: Imported) -> Imported:
             module = split_nests(_passes(fuse_transposed=True)(module))
         except IndexError:  # TVM's pass fails on products of a matrix with itself, transposed
             module = split_nests(_passes(fuse_transposed=False)(module))
-    except (TypeError, ValueError, AttributeError, RuntimeError) as error:
+    except (TypeError, ValueError, AttributeError, LookupError, RuntimeError) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         reason = lines[-1] if lines else type(error).__name__
         raise UnsupportedError(f"lowering: {type(error).__name__}: {reason}") from error

@@ -31,6 +31,7 @@ from atim.offload.nests import Graph
 from atim.offload.pricing import Price
 from atim.offload.rewrite import PIM_LAUNCH
 from atim.offload.state import Kept, Update
+from atim.offload.structure import Structure, arranged
 from atim.runtime import Timing
 from atim.target import Target
 
@@ -38,7 +39,7 @@ __all__ = ["Kernel", "Offloaded", "kernel_of", "load"]
 
 Array = NDArray[Any]
 
-FORMAT = 3
+FORMAT = 4
 LIBRARY, PARAMETERS, FACTS = "host.so", "parameters.npz", "offload.json"
 
 
@@ -123,9 +124,9 @@ def _sources(operand: Operand, graph: Graph, inputs: int) -> tuple[int, ...]:
 class Offloaded:
     """Call it with the model's inputs (NumPy arrays, or tensors of PyTorch or TVM).
 
-    Gives the outputs as NumPy arrays: one, or a tuple. `timings` has the modelled Timing of each
-    launch of the last call. UsageError for wrong inputs. `states` are kept from call to call: see
-    `state`, `set_state` and `reset`.
+    Gives the outputs as NumPy arrays, arranged as the model arranges them. `timings` has the
+    modelled Timing of each launch of the last call. UsageError for wrong inputs. `states` are kept
+    from call to call: see `state`, `set_state` and `reset`.
     """
 
     def __init__(
@@ -134,7 +135,9 @@ class Offloaded:
         parameters: Sequence[Any],
         kernels: Sequence[Kernel],
         states: Sequence[State] = (),
+        structure: Structure = None,
     ):
+        self.structure = structure
         self.executable = executable
         self.parameters = [_tensor(p) for p in parameters]
         self.kernels = tuple(kernels)
@@ -177,6 +180,8 @@ class Offloaded:
     def __call__(self, *inputs: Any) -> Any:
         flat = self.call_flat(*inputs)
         kept = {s.output for s in self.states}
+        if self.structure is not None:
+            return arranged(self.structure, flat, kept)
         outputs = tuple(a for n, a in enumerate(flat) if n not in kept)
         return outputs[0] if len(outputs) == 1 else outputs
 
@@ -237,6 +242,7 @@ class Offloaded:
             "kernels": [_facts(kernel) for kernel in self.kernels],
             "parameters": [str(p.dtype) for p in self.parameters],
             "states": [asdict(state) for state in self.states],
+            "structure": self.structure,
         }
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -261,7 +267,8 @@ def load(folder: str | Path) -> Offloaded:
     if facts["format"] != FORMAT:
         raise RecordError(f"{folder}: format {facts['format']}, this version reads {FORMAT}")
     states = [State(**state) for state in facts["states"]]
-    return Offloaded(executable, parameters, [_kernel(k) for k in facts["kernels"]], states)
+    kernels = [_kernel(k) for k in facts["kernels"]]
+    return Offloaded(executable, parameters, kernels, states, facts["structure"])
 
 
 def _facts(kernel: Kernel) -> dict[str, Any]:

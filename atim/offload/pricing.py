@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import atim.tuner
 from atim import pipeline
 from atim.errors import AtimError, RecordError, UnsupportedError
-from atim.offload.chains import price_chain
+from atim.offload.chains import Pair, agreeing, simulated
 from atim.offload.estimates import SIMULATED, Price, Ranked, best_estimates, priced
 from atim.offload.launches import Launch
 from atim.schedules import Sketch
@@ -53,20 +53,16 @@ class PriceBook:
     trials: int = 16
     workers: int = 2
     progress: bool = False
-    _known: dict[str, Any] = field(default_factory=dict)
+    _known: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _searched: dict[str, Ranked] = field(default_factory=dict)
+    _paired: dict[str, list[Pair]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.folder = Path(self.folder)
+        self.folder = Path(self.folder) / "prices"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if self.file.exists():
-                self._known = json.loads(self.file.read_text())
-        except (OSError, ValueError) as error:
-            raise RecordError(f"prices in {self.folder}: {error}") from error
-
-    @property
-    def file(self) -> Path:
-        return self.folder / "prices.json"
+        except OSError as error:
+            raise RecordError(f"prices in {self.folder}: {error.strerror}") from error
 
     def price(
         self, launch: Launch, method: str, arrays: Mapping[str, Array] | None = None
@@ -82,34 +78,50 @@ class PriceBook:
         if arrays is not None and method != "estimate":
             text += "\n" + " ".join(data_class(a) for a in arrays.values())
         key = hashlib.sha256(text.encode()).hexdigest()[:24]
-        if key not in self._known:
+        facts = self._known.get(key) or self._load(key)
+        if facts is None:
             try:
-                found: dict[str, Any] = asdict(self._find(launch, method, arrays))
+                facts = asdict(self._find(launch, method, arrays))
             except AtimError as error:
-                found = {"refused": str(error)}
-            self._known[key] = found
-            self._save()
-        facts = self._known[key]
+                facts = {"refused": str(error)}
+            self._save(key, facts)
+        self._known[key] = facts
         if "refused" in facts:
             return str(facts["refused"])
         parts = tuple((name, decisions) for name, decisions in facts["parts"])
         return Price(**{**facts, "parts": parts})
 
-    def _save(self) -> None:
-        partial = self.file.with_suffix(f".{os.getpid()}.partial")
+    def _load(self, key: str) -> dict[str, Any] | None:
+        """What this or another process found; each price is a file, so that several may share a
+        folder."""
+        path = self.folder / f"{key}.json"
         try:
-            partial.write_text(json.dumps(self._known, indent=1))
-            os.replace(partial, self.file)
+            facts: dict[str, Any] = json.loads(path.read_text())
+            if not isinstance(facts, dict) or not {"refused", "parts"} & set(facts):
+                raise ValueError("not a price")
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise RecordError(f"price {path}: {error}") from error
+        return facts
+
+    def _save(self, key: str, facts: Mapping[str, Any]) -> None:
+        path = self.folder / f"{key}.json"
+        partial = path.with_suffix(f".{os.getpid()}.partial")
+        try:
+            partial.write_text(json.dumps(facts))
+            os.replace(partial, path)
         except OSError as error:
-            raise RecordError(f"{self.file} can't be written: {error.strerror}") from error
+            raise RecordError(f"{path} can't be written: {error.strerror}") from error
 
     def _find(self, launch: Launch, method: str, arrays: Mapping[str, Array] | None) -> Price:
         if launch.parts:
-            return price_chain(launch, self.target, arrays, simulate=method != "estimate")
+            return self._chain(launch, method, arrays)
         problem = Problem.of(launch.func, self.target, launch.resident)
         sketches = problem.sketches()
-        ranked = best_estimates(sketches, self.target)
-        ranked = self._ranked_with_rows(launch, ranked)
+        if launch.key not in self._searched:
+            self._searched[launch.key] = best_estimates(sketches, self.target)
+        ranked = self._ranked_with_rows(launch, self._searched[launch.key])
         if method == "estimate":
             return self._with_rows(launch, sketches, priced(*ranked[0], None, "estimated"))
         arrays = problem.inputs() if arrays is None else arrays
@@ -119,6 +131,14 @@ class PriceBook:
         how = "tuned" if method == "tune" else "simulated"
         prices = _simulated(problem, candidates, arrays, how)
         return min((self._with_rows(launch, sketches, p) for p in prices), key=lambda p: p.total)
+
+    def _chain(self, launch: Launch, method: str, arrays: Mapping[str, Array] | None) -> Price:
+        if launch.key not in self._paired:
+            self._paired[launch.key] = agreeing(launch, self.target)
+        pairs = self._paired[launch.key]
+        if method == "estimate":
+            return pairs[0].price
+        return simulated(launch, pairs, self.target, arrays)
 
     def _rows_s(self, launch: Launch, sketch: Sketch, decisions: Mapping[str, int]) -> float:
         """Seconds of the rows of kept states that a call sends."""

@@ -165,6 +165,8 @@ def split_function(func: Any) -> list[tuple[Any, list[Any], list[Any]]]:
     for number, part in enumerate(parts):
         later = [b for other in parts[number + 1 :] for b in other.reads]
         outputs = [w for w in part.writes if _holds(func.params, w) or _holds(later, w)]
+        if not outputs:
+            continue  # nobody reads what it makes
         private = [w for w in part.writes if not _holds(outputs, w)]
         inputs = [r for r in part.reads if not _holds(part.writes, r)] + scalars
         body = tirx.SeqStmt(part.nests) if len(part.nests) > 1 else part.nests[0]

@@ -12,7 +12,7 @@ from torch import nn
 
 from atim.errors import AtimError
 from atim.offload import api
-from atim.offload.chains import price_chain
+from atim.offload.chains import agreeing
 from atim.offload.module import load
 from atim.offload.placement import Placement, Problem
 from atim.offload.pricing import Price, PriceBook
@@ -100,7 +100,7 @@ def test_where_tiles_disagree_values_go_through_the_host(
     target = Target(dpus=dpus)
     (chain,) = (x for x in found.launches if x.form == "chain")
     with pytest.raises(AtimError, match="disagree"):
-        price_chain(chain, target, None, simulate=False)
+        agreeing(chain, target)
     placed = api.place(found, SLOW, PriceBook(target, tmp_path), method="estimate").place("ours")
     assert placed.moved
     assert not any("stays" in v.reason for v in placed.verdicts)

@@ -150,6 +150,56 @@ def test_what_tvm_translates_wrongly_runs_through_pytorch() -> None:
     assert [p.operator for p in found.imported.fallbacks] == ["native_group_norm.default"]
 
 
+def test_what_tvm_cannot_lower_runs_through_pytorch() -> None:
+    """The operator that fails alone, not the whole model."""
+
+    def function(x: Any) -> Any:
+        return functional.layer_norm(x @ x.mT, (3,)), x.median(1).values
+
+    found = prepared(function, X.double())
+    names = [p.operator for p in found.imported.fallbacks]
+    assert names == ["native_layer_norm.default", "median.dim"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_other_floats(dtype: Any) -> None:
+    torch.manual_seed(0)
+    x, w = (torch.randn(2, 64, dtype=dtype), torch.randn(64, 64, dtype=dtype) / 8)
+    prepared(lambda x, w: functional.gelu(x @ w).softmax(-1), x, w)
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "message"),
+    [
+        (lambda x: x + 1, X.bfloat16(), "input 0: NumPy has no torch.bfloat16"),
+        (lambda x: x + torch.rand(4), X, "rand.default .*: random numbers"),
+        (lambda x: functional.dropout(x, 0.5), X, "random numbers"),
+        (lambda x: 3, X, "no tensor among its outputs"),
+    ],
+)
+def test_what_is_refused_in_one_line(
+    function: Any, x: Any, message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(UnsupportedError, match=message) as found:
+        prepared(function, x)
+    assert "\n" not in str(found.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_list_of_tensors_is_no_input() -> None:
+    with pytest.raises(UsageError, match="input 0: a tensor or array needed, list given"):
+        prepared(lambda x: x[0], [X, X[0]])
+
+
+def test_a_model_stays_in_the_mode_it_was_in() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))
+    model[1].eval()
+    api.prepare(model, (X,))
+    assert model.training
+    assert model[0].training
+    assert not model[1].training
+
+
 def test_a_model_that_fails_says_so() -> None:
     with pytest.raises(UsageError, match="the model fails on these inputs"):
         prepared(lambda x: functional.linear(x, torch.ones(2, 4)), X.int())

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -138,6 +138,34 @@ def test_reload_in_a_process_without_pytorch(
     )
     subprocess.run([sys.executable, "-P", "-c", script], check=True, timeout=120)
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), wanted)
+
+
+class Arranged(NamedTuple):
+    value: Any
+    extra: Any
+
+
+def test_outputs_are_arranged_as_the_models(tmp_path: Path) -> None:
+    """Also by a module that was saved; what is no tensor comes back as it is."""
+
+    class Net(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return {"a": [x + 1, None], "b": Arranged(x * 2, {"n": 3, "c": x - 1}), "d": (x,)}
+
+    x = torch.arange(4.0)
+    result = atim.offload(Net(), (x,), TARGET, host=SLOW, work_dir=tmp_path, method="estimate")
+    result.module.save(tmp_path / "saved")
+    for module in (result, load(tmp_path / "saved")):
+        found = module(x)
+        assert list(found) == ["a", "b", "d"]
+        np.testing.assert_array_equal(found["a"][0], [1, 2, 3, 4])
+        assert found["a"][1] is None
+        value, extra = found["b"]
+        np.testing.assert_array_equal(value, [0, 2, 4, 6])
+        assert extra["n"] == 3
+        np.testing.assert_array_equal(extra["c"], [-1, 0, 1, 2])
+        assert isinstance(found["d"], tuple)
+        np.testing.assert_array_equal(found["d"][0], x)
 
 
 def test_a_folder_without_a_module(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -60,9 +61,27 @@ def test_a_refusal_is_kept_like_a_price(tmp_path: Path) -> None:
 
 
 def test_a_damaged_price_file(tmp_path: Path) -> None:
-    (tmp_path / "prices.json").write_text("{")
-    with pytest.raises(RecordError, match="prices in"):
-        PriceBook(Target(dpus=8), tmp_path)
+    product = launch("mtv", (256, 256), "int32")
+    assert isinstance(PriceBook(Target(dpus=8), tmp_path).price(product, "estimate"), Price)
+    (path,) = (tmp_path / "prices").glob("*.json")
+    for text in ("{", "[]", "{}"):
+        path.write_text(text)
+        with pytest.raises(RecordError, match=f"price {path}"):
+            PriceBook(Target(dpus=8), tmp_path).price(product, "estimate")
+
+
+def test_prices_found_by_another_process_are_used(tmp_path: Path) -> None:
+    """Of two books on one folder, each sees what the other finds."""
+    product = launch("mtv", (256, 256), "int32")
+    first, second = (PriceBook(Target(dpus=8), tmp_path) for _ in range(2))
+    price = first.price(product, "estimate")
+    (path,) = (tmp_path / "prices").glob("*.json")
+    facts = json.loads(path.read_text())
+    path.write_text(json.dumps(facts | {"kernel": 1.0}))
+    assert first.price(product, "estimate") == price
+    found = second.price(product, "estimate")
+    assert isinstance(found, Price)
+    assert found.kernel == 1.0
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
