@@ -15,40 +15,15 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("atim", "upmem_sim", "benchmarks", "examples")
 
-# A module may import its own row and rows of a lower level; the longest prefix decides.
-LEVELS = {
-    "atim.errors": 0,
-    "upmem_sim": 1,
-    "atim.target": 2,
-    "atim.functions": 3,
-    "atim.products": 3,
-    "atim.workloads": 3,
-    "atim.evaluate_expr": 2,
-    "atim.evaluate": 4,
-    "atim.schedules": 4,
-    "atim.codegen": 4,
-    "atim.margins": 3,
-    "atim.outcome": 2,
-    "atim.toolchain": 5,
-    "atim.timing": 5,
-    "atim.export": 5,
-    "atim.hardware": 6,
-    "atim.runtime": 7,
-    "atim.pipeline": 7,
-    "atim.chain": 8,
-    "atim.tuner": 9,
-    "atim.offload": 10,
-    "atim.report": 10,
-    "atim.explain": 10,
-    "atim.machine": 7,
-    "atim": 11,
-    "atim.commands_run": 12,
-    "atim.commands_machine": 12,
-    "atim.commands_records": 12,
-    "atim.cli": 13,
-    "benchmarks": 14,
-    "examples": 14,
-}
+
+def read_levels() -> dict[str, int]:
+    """The table of docs/architecture.md."""
+    page = (ROOT / "docs/architecture.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| (`.*?`) \|", page, re.M)
+    return {name: int(level) for level, names in rows for name in re.findall(r"`([\w.]+)`", names)}
+
+
+LEVELS = read_levels()
 # Third parties that only some rows may use.
 ONLY = {
     "tvm": ("atim",),

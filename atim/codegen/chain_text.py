@@ -5,6 +5,8 @@ Doubled braces are those of `str.format`.
 
 from __future__ import annotations
 
+from atim.codegen.driver_text import PUSH_WORDS
+
 STAGES_H = """\
 /* What the units of the stages give to host.c. Functions return as those of {name}.h do. */
 #ifndef {guard}
@@ -172,25 +174,21 @@ static void add_times(void) {{
 }}
 """
 
-PARTS = """\
+PARTS = (
+    """\
 /* Tells each DPU in which stages it takes part. */
 static int send_parts(void) {{
     static const uint32_t size[NR_STAGES] = {{{sizes}}};
-    static uint32_t part[NR_DPUS][(NR_STAGES + 1) / 2 * 2];
+    static uint32_t words[NR_DPUS][(NR_STAGES + 1) / 2 * 2];
     struct dpu_set_t dpu;
     uint32_t i;
     DPU_FOREACH(dpus, dpu, i) {{
         for (int stage = 0; stage < NR_STAGES; stage++) {{
-            part[i][stage] = i < size[stage];
+            words[i][stage] = i < size[stage];
         }}
-        DPU_CHECK(dpu_prepare_xfer(dpu, part[i]), return REFUSED);
-    }}
-    const size_t bytes = sizeof part[0];
-    DPU_CHECK(dpu_push_xfer(dpus, DPU_XFER_TO_DPU, "{symbol}", 0, bytes, DPU_XFER_DEFAULT),
-              return REFUSED);
-    return DONE;
-}}
 """
+    + PUSH_WORDS
+)
 
 LOAD = """\
 int {name}_load_resident({parameters}) {{

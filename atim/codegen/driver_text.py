@@ -272,24 +272,31 @@ static int launch(void) {
 }
 """
 
-GRID = """\
-/* Tells each DPU its place in the grid. */
-static int send_grid(void) {{
-    static int32_t index[NR_DPUS][(GRID_AXES + 1) / 2 * 2];
-    struct dpu_set_t dpu;
-    uint32_t i;
-    DPU_FOREACH(dpus, dpu, i) {{
-{skip}        for (uint32_t j = GRID_AXES, rest = i; j-- > 0; rest /= (uint32_t)grid[j]) {{
-            index[i][j] = (int32_t)(rest % (uint32_t)grid[j]);
-        }}
-        DPU_CHECK(dpu_prepare_xfer(dpu, index[i]), return REFUSED);
+# the end of a function that has filled `words` for each DPU
+PUSH_WORDS = """\
+        DPU_CHECK(dpu_prepare_xfer(dpu, words[i]), return REFUSED);
     }}
-    const size_t bytes = sizeof index[0];
+    const size_t bytes = sizeof words[0];
     DPU_CHECK(dpu_push_xfer(dpus, DPU_XFER_TO_DPU, "{symbol}", 0, bytes, DPU_XFER_DEFAULT),
               return REFUSED);
     return DONE;
 }}
 """
+
+GRID = (
+    """\
+/* Tells each DPU its place in the grid. */
+static int send_grid(void) {{
+    static int32_t words[NR_DPUS][(GRID_AXES + 1) / 2 * 2];
+    struct dpu_set_t dpu;
+    uint32_t i;
+    DPU_FOREACH(dpus, dpu, i) {{
+{skip}        for (uint32_t j = GRID_AXES, rest = i; j-- > 0; rest /= (uint32_t)grid[j]) {{
+            words[i][j] = (int32_t)(rest % (uint32_t)grid[j]);
+        }}
+"""
+    + PUSH_WORDS
+)
 
 INIT = """\
 int {name}_init(const char *kernel, unsigned threads) {{
