@@ -123,7 +123,11 @@ class Target:
         if self.transfer.endswith(".json"):
             _check_file(self.transfer)
         elif self.transfer not in PRESETS:
-            raise UsageError(f"transfer: {self.transfer!r} unknown, known: {', '.join(PRESETS)}")
+            known = ", ".join(PRESETS)
+            raise UsageError(
+                f"transfer: {self.transfer!r} unknown, known: {known}, and files NAME.json of"
+                " atim calibrate"
+            )
 
     def on_hardware(self) -> Target:
         """The same DPUs as real ones: runs need the SDK's tools (UPMEM_HOME, or on PATH)."""

@@ -44,6 +44,11 @@ def read_preset(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"transfer preset {path}: {error.strerror}") from error
     except ValueError as error:
         raise ValueError(f"transfer preset {path} is not JSON: {error}") from error
+    expected = ("name", "source", *TABLES, *_NUMBERS, "host")
+    missing = [key for key in expected if not isinstance(values, dict) or key not in values]
+    if missing:
+        what = f"{missing[0]!r} is missing" if isinstance(values, dict) else "no JSON object"
+        raise ValueError(f"transfer preset {path}: {what}; atim calibrate writes such files")
     try:
         source = str(values["source"])
         parts: dict[str, Any] = {

@@ -21,9 +21,12 @@ from atim.schedules.sketch import Column, Sketch
 from atim.schedules.terms import terms_of
 from atim.target import MAX_HOST_THREADS, MRAM_RESERVE_BYTES, Target
 
-__all__ = ["REASONS", "Reason", "check", "explain"]
+__all__ = ["REASONS", "Reason", "check", "explain", "nearest"]
 
 MAX_ROW_BLOCK = 256
+# rule -> (needed [n], limit)
+Needs = dict[int, tuple[npt.NDArray[np.float64], int]]
+CANDIDATES = 2000  # that `nearest` looks at
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +76,44 @@ def explain(sketch: Sketch, decisions: Mapping[str, int], target: Target) -> str
     _, index, _ = check(sketch, matrix, target)
     if index[0] == 0:
         return None
-    reason = REASONS[int(index[0])]
-    columns = sketch.columns(matrix)
-    if index[0] == _DECISION:
+    needs = _needs(sketch, sketch.columns(matrix), terms_of(sketch, matrix), target)
+    return _sentence(sketch, decisions, needs, int(index[0]), 0)
+
+
+def _sentence(
+    sketch: Sketch, decisions: Mapping[str, int], needs: Needs, rule: int, at: int
+) -> str:
+    """How candidate number `at` breaks a rule."""
+    if rule == _DECISION:
         return "; ".join(_bad_decisions(sketch, decisions))
-    need, limit = _needs(sketch, columns, terms_of(sketch, matrix), target)[int(index[0])]
+    reason, (need, limit) = REASONS[rule], needs[rule]
     shown = ", ".join(f"{n} {decisions[n]}" for n in sketch.names if _matches(n, reason.decisions))
-    if index[0] == _ALIGNMENT:
-        apart = f"copies would start {int(need[0]):,} bytes apart, multiple of 8 needed"
+    if rule == _ALIGNMENT:
+        apart = f"copies would start {int(need[at]):,} bytes apart, multiple of 8 needed"
         return f"{reason.what}: {apart} ({shown})"
     unit = f" {reason.unit}" if reason.unit else ""
-    return f"{reason.what}: {int(need[0]):,}{unit} needed, limit {limit:,} ({shown})"
+    return f"{reason.what}: {int(need[at]):,}{unit} needed, limit {limit:,} ({shown})"
+
+
+def nearest(sketch: Sketch, target: Target) -> tuple[float, str]:
+    """(How many times over a limit, in words as `explain`) of the candidate that exceeds the limits
+    of memory least, among random ones of the coarse grid that ask for no more than there is."""
+    rng = np.random.default_rng(0)
+    draws = [
+        np.append(rng.choice(decision.values, CANDIDATES), min(decision.values))
+        for decision in sketch.decisions
+    ]
+    matrix = np.stack(draws, axis=1).astype(np.int64)
+    needs = _needs(sketch, sketch.columns(matrix), terms_of(sketch, matrix), target)
+    memories = (_WRAM, _MRAM, _IRAM)
+    over = np.stack([needs[rule][0] / needs[rule][1] for rule in memories])
+    worst = over.max(axis=0)
+    for rule in (_DECISION, _TASKLETS, _DPUS, _BLOCK, _THREADS):
+        worst = np.where(needs[rule][0] > needs[rule][1], np.inf, worst)
+    best = int(np.argmin(worst))
+    decisions = dict(zip(sketch.names, matrix[best].tolist(), strict=True))
+    rule = memories[int(np.argmax(over[:, best]))]
+    return float(worst[best]), _sentence(sketch, decisions, needs, rule, best)
 
 
 def _needs(
@@ -91,8 +121,7 @@ def _needs(
     columns: Mapping[str, Column],
     terms: Mapping[str, npt.NDArray[np.float64]],
     target: Target,
-) -> dict[int, tuple[npt.NDArray[np.float64], int]]:
-    """Rule -> (needed [n], limit)."""
+) -> Needs:
 
     def requested(name: str) -> npt.NDArray[np.float64]:
         return columns[name].astype(np.float64) if name in columns else ones

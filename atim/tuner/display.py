@@ -23,7 +23,7 @@ PHASES = ("h2d", "kernel", "d2h", "host")
 MODES = {
     "text": "a bar on a terminal and in a notebook, else one line a round",
     "json": "one JSON object a line on standard output: start, trial, round, note, end",
-    "quiet": "nothing",
+    "quiet": "nothing but what keeps the run waiting",
 }
 REFRESH_S = 0.1
 
@@ -132,6 +132,12 @@ class Display:
         if self._mode == "text":
             tqdm.write(line, file=sys.stderr)
         self._tell({"event": "note", "text": line})
+
+    def warn(self, line: str) -> None:
+        """A line that quiet displays show too: nothing goes on until something is done about it."""
+        if self._mode == "quiet":
+            print(f"atim: {line}", file=sys.stderr, flush=True)
+        self.say(line)
 
     def end(self, **result: Any) -> None:
         """The last JSON line."""

@@ -83,7 +83,7 @@ def start_pool(
         time_limit_s=limits.time_s,
         memory_limit_bytes=limits.memory_bytes,
         fleet=fleet,
-        say=display.say,
+        say=display.warn,
     )
 
 

@@ -122,7 +122,8 @@ class Problem:
 
 
 def sample_inputs(func: tirx.PrimFunc) -> dict[str, Array]:
-    """The inputs that kernels are run on; those that are places in another tensor lie in it."""
+    """The inputs that kernels are run on; those that are places in another tensor lie in it, and
+    integers that something is divided by aren't 0."""
     rng = np.random.default_rng(DATA_SEED)
     arrays = {
         p.name: random_array(rng, tuple(int(n) for n in p.shape), str(p.dtype))
@@ -131,7 +132,25 @@ def sample_inputs(func: tirx.PrimFunc) -> dict[str, Array]:
     for name, extent in _extents_behind(func).items():
         if name in arrays:
             arrays[name] %= arrays[name].dtype.type(min(extent, np.iinfo(arrays[name].dtype).max))
+    for name in _divisors(func) & set(arrays):
+        arrays[name][arrays[name] == 0] = 1
     return arrays
+
+
+def _divisors(func: tirx.PrimFunc) -> set[str]:
+    """The names of tensors that stand alone as a divisor."""
+    found = set()
+
+    def visit(division: Any) -> None:
+        divisor = division.b
+        while isinstance(divisor, tirx.Cast):
+            divisor = divisor.value
+        if isinstance(divisor, tvm.ir.TensorLoad):
+            found.add(str(divisor.source.name))
+
+    kinds = (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod)
+    tvm_ffi.structural_walk(func.body, [(kind, visit) for kind in kinds])
+    return found
 
 
 def _extents_behind(func: tirx.PrimFunc) -> dict[str, int]:
@@ -233,7 +252,10 @@ def run_task(
         reason = _reason(error, clock.now)
         if reason is None:
             raise
-        return replace(found, reason=reason, message=str(error), parts=clock.parts)
+        message = str(error)
+        if isinstance(error, SimFault) and "division by zero" in message:
+            message = f"a divisor is 0 in the test data (integers 0 to 49): {message}"
+        return replace(found, reason=reason, message=message, parts=clock.parts)
     t = outcome.timing
     counters = {name: float(value) for name, value in outcome.counters.items()}
     timing = (t.h2d, t.kernel, t.d2h, t.host)

@@ -17,7 +17,7 @@ from atim.schedules import Sketch
 from atim.schedules.manual import prim_choices
 from atim.schedules.normal import normal
 from atim.schedules.shapes import canonical
-from atim.schedules.verify import check, explain
+from atim.schedules.verify import check, explain, nearest
 from atim.target import Target
 from atim.tuner.baselines import make
 from atim.tuner.cost_model import CostModel, Samples
@@ -94,10 +94,9 @@ class Plan:
         )
 
     def nothing_legal(self) -> ScheduleError:
-        """The error for a space without candidates: what the smallest one lacks."""
-        sketch = self.sketches[0]
-        smallest = {decision.name: min(decision.values) for decision in sketch.decisions}
-        why = explain(sketch, smallest, self.target) or "none was found"
+        """The error for a space without candidates: what the one that is nearest to the limits of
+        memory lacks."""
+        _, why = min(nearest(sketch, self.target) for sketch in self.sketches)
         return ScheduleError(f"{self.key.workload}: no legal candidate: {why}")
 
 

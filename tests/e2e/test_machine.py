@@ -151,8 +151,13 @@ def test_bad_files_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"none\.json: No such file"):
         Target(transfer=str(tmp_path / "none.json"))
     (tmp_path / "bad.json").write_text(json.dumps({"name": "x"}))
-    with pytest.raises(UsageError, match="can't be read"):
+    with pytest.raises(UsageError, match=r"bad\.json: 'source' is missing; atim calibrate writes"):
         Target(transfer=str(tmp_path / "bad.json"))
+    (tmp_path / "bad.json").write_text("[1]")
+    with pytest.raises(UsageError, match=r"bad\.json: no JSON object"):
+        Target(transfer=str(tmp_path / "bad.json"))
+    with pytest.raises(UsageError, match=r"kern, and files NAME\.json of atim calibrate"):
+        Target(transfer="bad.txt")
 
 
 @pytest.mark.slow

@@ -6,15 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tvm import te
+from tvm import te, tirx
 
 from atim import workloads
 from atim.errors import MismatchError
 from atim.runtime import Piece
+from atim.schedules import design_space
 from atim.schedules.shapes import shape_of
 from atim.target import Target
 from atim.tuner.compare import check_outputs, check_piece
-from atim.tuner.measure import Problem
+from atim.tuner.measure import Problem, run_task, sample_inputs
+from atim.tuner.trial import Task
 
 
 def problem(name: str = "mtv", shape: tuple[int, ...] = (30, 100), dtype: str = "int32") -> Problem:
@@ -34,6 +36,32 @@ def test_inputs_are_the_same_every_time_and_named():
     assert first["A"].max() == 49
     for name in first:
         np.testing.assert_array_equal(first[name], second[name])
+
+
+def quotient(offset):
+    a, b = (te.placeholder((100,), "int32", name=name) for name in "AB")
+
+    def element(i):
+        return tirx.truncmod(a[i], b[i] - offset if offset else b[i])
+
+    return te.create_prim_func([a, b, te.compute((100,), element, name="C")])
+
+
+def test_numbers_to_divide_by_are_not_zero():
+    inputs = sample_inputs(quotient(0))
+    assert (inputs["A"] == 0).any()
+    assert inputs["B"].min() == 1
+
+
+def test_a_division_by_zero_is_told_as_one_of_the_test_data():
+    func, target = quotient(3), Target(dpus=4)
+    sketch = design_space(func, target)[0]
+    task = Task(sketch.name, {d.name: min(d.values) for d in sketch.decisions})
+    measured = run_task(func, sketch, task, sample_inputs(func))
+    assert measured.reason == "fault"
+    assert measured.message.startswith(
+        "a divisor is 0 in the test data (integers 0 to 49): program"
+    )
 
 
 def test_rows_of_an_output_are_checked_exactly():

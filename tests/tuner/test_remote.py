@@ -18,6 +18,8 @@ from test_loop import HERE, tune, what
 
 from atim.errors import AtimError, UsageError
 from atim.tuner import pool
+from atim.tuner.display import Display
+from atim.tuner.loop import Limits, start_pool
 from atim.tuner.pool import Pool
 from atim.tuner.remote import Fleet, read_reply
 from atim.tuner.trial import Measurement, Task
@@ -124,17 +126,20 @@ def test_a_worker_of_another_version_is_not_used(fleet, worker):
     assert "has 0 workers 'test', 0 of them free" in text
 
 
-def test_a_key_without_workers_is_an_error_after_a_while(fleet, worker, monkeypatch):
+def test_a_key_without_workers_is_told_and_an_error_after_a_while(
+    fleet, worker, monkeypatch, capsys
+):
     wait_until(lambda: fleet.situation()[0] == 2)
     monkeypatch.setattr(pool, "QUIET_S", 0.1)
     monkeypatch.setattr(pool, "LONELY_S", 0.5)
-    lines = []
     unknown = replace(fleet, key="unknown")
-    with Pool(ToyJob(), workers=2, fleet=unknown, say=lines.append) as lonely:
+    limits, display = Limits(time_s=60, memory_bytes=1 << 30), Display("quiet")
+    with start_pool(ToyJob(), 2, limits, display, unknown) as lonely:
         missing = r"no worker for 0 s: tracker .* has 0 workers 'unknown', .*other keys: test"
         with pytest.raises(AtimError, match=missing):
             list(lonely.run(TASKS))
-    assert len(lines) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("atim: waiting: tracker ")
 
 
 def test_nothing_of_a_worker_survives_it(fleet, worker):

@@ -20,10 +20,13 @@ from synthetic import (
     seconds,
 )
 
+from atim.target import Target
 from atim.tuner import proposals
 from atim.tuner.baselines import RandomSearch
+from atim.tuner.plan import Plan
 from atim.tuner.proposals import Space
 from atim.tuner.search import Observation, Options
+from atim.workloads import get
 
 
 @pytest.fixture
@@ -166,6 +169,18 @@ def test_survives_failures(vast):
     while proposed := finder.propose(history)[0]:
         history += [Observation(c, float("inf")) for c in proposed]
     assert len(history) == 48
+
+
+@pytest.mark.parametrize(
+    ("shape", "says"),
+    [
+        ((200_000, 4000), "MRAM: 800,281,536 bytes needed, limit 67,108,864 (dpus_i 4)"),
+        ((16, 30_000_000), "MRAM: "),
+    ],
+)
+def test_too_large_a_program_names_the_memory_that_it_exceeds_most(shape, says):
+    plan = Plan.of(get("mtv", shape), Target(dpus=4), Options(trials=1, seed=0))
+    assert str(plan.nothing_legal()).partition("no legal candidate: ")[2].startswith(says)
 
 
 def test_a_space_without_legal_candidates_is_exhausted_at_once():
