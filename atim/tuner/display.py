@@ -10,12 +10,18 @@ from __future__ import annotations
 import json
 import sys
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tqdm.auto import tqdm
+from tqdm import TqdmExperimentalWarning, TqdmWarning
 
 from atim.tuner.database import Record
+
+with warnings.catch_warnings():  # without ipywidgets a notebook gets the terminal's bar
+    warnings.simplefilter("ignore", TqdmWarning)
+    warnings.simplefilter("ignore", TqdmExperimentalWarning)
+    from tqdm.auto import tqdm
 
 __all__ = ["MODES", "PHASES", "Display", "breakdown"]
 
@@ -72,7 +78,7 @@ class Display:
                 total=total,
                 initial=min(self._done, total),
                 dynamic_ncols=True,
-                bar_format="{n_fmt}/{total_fmt} |{bar:10}| {postfix}",
+                bar_format="{n_fmt}/{total_fmt} |{bar:10}| {desc}",
             )
             self._refresh()
 
@@ -161,7 +167,7 @@ class Display:
 
     def _refresh(self) -> None:
         self._shown = time.monotonic()
-        self._bar.set_postfix_str(self._state(), refresh=False)
+        self._bar.set_description_str(self._state(), refresh=False)
         self._bar.refresh()
 
     def _count(self, name: str, record: Record) -> None:

@@ -33,7 +33,7 @@ __all__ = ["Linked", "StagedBest", "first_that_fits", "total_of"]
 TRIES = 16  # combinations of schedules that are compiled before the search for one gives up
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StagedBest:
     """The verified winners of all stages: what `build` puts together. `parts`: a Best for each
     stage of the DPUs, the host's code for the others. `timings`: of each stage within the chain,
@@ -46,6 +46,12 @@ class StagedBest:
     resident: tuple[str, ...]
     parts: tuple[Best | HostStep, ...]
     timings: tuple[Timing, ...] = ()
+
+    def __repr__(self) -> str:
+        parts = ", ".join(
+            "host" if isinstance(p, HostStep) else p.record.sketch for p in self.parts
+        )
+        return f"best of {self.title}: {self.timing.total * 1e3:.3f} ms; stages: {parts}"
 
     @property
     def timing(self) -> Timing:

@@ -35,13 +35,17 @@ __all__ = ["Best", "Built", "Run", "array_of", "history_of", "run_of"]
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Best:
     """The verified winner of a run."""
 
     record: Record
     sketch: Sketch
     title: str = ""
+
+    def __repr__(self) -> str:
+        total = breakdown(self.record.timing) if self.record.timing else "not measured"
+        return f"best of {self.title}: {total}; schedule {_chosen(self.record)}"
 
     @property
     def timing(self) -> Timing:
@@ -116,7 +120,7 @@ class Built:
         return paths
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """A finished run. `facts` may hold the baseline: {"name": ..., "timing": (4 x seconds)}."""
 
@@ -127,6 +131,10 @@ class Run:
     ended: str
     facts: Mapping[str, Any]
     sketches: Mapping[str, Sketch]
+
+    def __repr__(self) -> str:
+        """What a notebook shows: the records are thousands of lines."""
+        return self.report()
 
     @property
     def best(self) -> Best:
@@ -166,10 +174,7 @@ class Run:
             if baseline is not None:
                 ratio = sum(baseline["timing"]) / self.winner.objective_s
                 lines.append(f"best is {ratio:.2f}x as fast as {baseline['name']}")
-            chosen = ", ".join(f"{name} {value}" for name, value in self.winner.decisions.items())
-            if self.winner.rank_groups > 1:
-                chosen += f"; {self.winner.rank_groups} groups of ranks, one after the other"
-            lines.append(f"schedule: {self.winner.sketch}: {chosen}")
+            lines.append(f"schedule: {_chosen(self.winner)}")
         failures = Counter(r.reason for r in self.records if r.status == "failed")
         valid = len(self.records) - sum(failures.values())
         lines.append(f"{len(self.records)} trials: {valid} valid" + _list(failures))
@@ -195,6 +200,13 @@ def history_of(plan: Plan, result: Result) -> list[Observation]:
         Observation(Candidate(places[r.sketch], tuple(r.decisions.values())), r.objective_s)
         for r in result.records
     ]
+
+
+def _chosen(record: Record) -> str:
+    chosen = ", ".join(f"{name} {value}" for name, value in record.decisions.items())
+    if record.rank_groups > 1:
+        chosen += f"; {record.rank_groups} groups of ranks, one after the other"
+    return f"{record.sketch}: {chosen}"
 
 
 def _list(failures: Mapping[str, int]) -> str:

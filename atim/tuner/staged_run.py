@@ -113,7 +113,7 @@ def _as_part(plan: Plan, whole: RunKey, origin: tuple[str, ...]) -> Plan:
     return replace(plan, entry=Entry(key, plan.entry.program, setting), problem=problem)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StagedRun:
     """A finished run of a program of several stages. `parts`: a Run for each stage of the DPUs, the
     host's code for the others. `linked`: the stages together, or why they can't be."""
@@ -122,6 +122,9 @@ class StagedRun:
     folder: Path
     parts: tuple[Run | HostStep, ...]
     linked: Linked | str
+
+    def __repr__(self) -> str:
+        return self.report()
 
     @property
     def key(self) -> RunKey:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -175,5 +176,6 @@ def test_a_terminal_gets_a_bar(tmp_path, monkeypatch, capsys):
     last = capsys.readouterr().err.split("\r")
     bars = [text for text in last if "/12 |" in text]
     assert "12/12 |" in bars[-1]
+    assert re.search(r"\| best \d", bars[-1])
     assert ", round 2, " in bars[-1]
     assert " trials/s, 0:00 left" in bars[-1]

@@ -35,6 +35,13 @@ def run(tmp_path_factory):
     )
 
 
+def test_what_a_notebook_shows_is_short(run):
+    assert repr(run) == run.report()
+    assert len(repr(run)) < 1000
+    assert repr(run.best).startswith(f"best of {run.key.workload}: ")
+    assert "\n" not in repr(run.best)
+
+
 def test_the_best_is_right_on_new_numbers(run):
     built = run.best.build()
     rng = np.random.default_rng(3)
