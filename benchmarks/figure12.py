@@ -1,13 +1,14 @@
 """ATiM's boundary study (ISCA 2025, Figure 12): kernel time at each level, beside silicon.
 
 VA adds L x 100000 int32 on 32 DPUs in tiles of 64; MTV multiplies 256 x L, L x 256 and L x L. All
-run 16 tasklets. Levels: no optimisation (O0), copies as DMA (O1), loop bounds tightened (O2),
-branches hoisted and reads sunk (O4); "prim" is the schedule in PrIM's style with everything on.
+run 16 tasklets that take their buffers from the heap (atim_code.py). Levels: no optimisation (O0),
+copies as DMA (O1), loop bounds tightened (O2), branches hoisted and reads sunk (O4); "prim" is the
+schedule in PrIM's style with everything on.
 
 What the source does not say of MTV is inferred from its times: they grow by 85 cycles a product at
 O0, two DMAs of 8 bytes, so that a DPU holds a matrix of the size given; and they have a constant
-part of 0.275 ms, which is the launch of about 1,024 DPUs. One DPU is simulated, the launch of 1,024
-is added. VA needs no such thing: its constant part is the launch of 32 DPUs. Its elements are first
+part, which the launch of about 1,024 DPUs explains. One DPU is simulated, the launch of 1,024 is
+added. VA needs no such thing: its constant part is the launch of 32 DPUs. Its elements are first
 cut into equal shares of the DPUs: tightening gains as much on silicon at L = 2, where tiles of 64
 divide the whole, as at L = 1, so that the checks must depend on the element there too.
 
@@ -32,6 +33,7 @@ from atim.codegen import Sources
 from atim.schedules.manual import prim_style
 from atim.target import ANNOTATE_ROLLED, SCOPE_TASKLET
 from atim.workloads import Array
+from benchmarks.atim_code import from_heap
 from upmem_sim import TransferModel
 
 DATA = Path(__file__).parent / "data" / "figure12.csv"
@@ -146,7 +148,7 @@ def kernel_ms(sources: Sources, case: Case, reference: Callable[[Arrays], Array]
         for t in sources.plan.tensors
         if t.role == "input"
     }
-    outcome = runtime.run(toolchain.build(sources, case.target), inputs)
+    outcome = runtime.run(toolchain.build(from_heap(sources), case.target), inputs)
     assert outcome.outputs is not None
     (output,) = outcome.outputs.values()
     np.testing.assert_array_equal(output, reference(inputs), str(case))

@@ -6,8 +6,9 @@ last spatial axis over tasklets. It doesn't say at which of two loops the caches
 rules inside the fourth or the sixth level of a reduction, the third or fourth of element-wise
 work), so every `reading` is one possible meaning, and the fastest may count for ATiM. A place whose
 caches pass the WRAM that ATiM's verifier allows can't be meant. What our sketches can't express:
-sums kept in WRAM between tiles (ours are in registers), tiles below 8 bytes (rounded up), the
-vector cached at another loop than the matrix, and the code of a loop that TVM unrolls in part.
+sums kept in WRAM between tiles (ours are in registers; atim_code.py has ATiM's loops as they are),
+tiles below 8 bytes (rounded up), the vector cached at another loop than the matrix, and the code of
+a loop that TVM unrolls in part.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def test_folder_with_groups_builds_without_warnings(
 
 
 def test_a_run_chooses_and_the_record_carries_it(rng: np.random.Generator) -> None:
-    workload = workloads.get("va", (2048 * 2048,), "int32")
+    workload = workloads.get("geva", (2048 * 2048,), "int32")
     target = Target(dpus=2048, transfer="upmem-2021.3-2048dpu")
     sketch = design_space(workload.func, target)[0]
     decisions = {d.name: min(d.values) for d in sketch.decisions} | {"dpus_i": 2048}

@@ -366,11 +366,11 @@ class SystemParams:
         1000.0,
     )
     launch_ms_per_rank: float = _constant(
-        0.009,
+        0.006,
         "ms/rank",
         "added to that by each rank of the launch",
-        "fitted to PrIM and ATiM kernels",
-        "within 0.05 ms in all",
+        "fixed part of ATiM's MTV by column pieces, 2048 DPUs, less the kernel's own start",
+        "0.29 ms there, 0.28 left by VA and RED of ATiM on as many, 0.19 by VA on 1024",
         0.0,
         1000.0,
     )

@@ -47,7 +47,7 @@ class TransferModel:
     reduction: HostReduction
     broadcast_gain: float = quantity("1", "rate of a broadcast over that of a push", 1.0, 2.6)
     launch_ms: float = quantity("ms", "synchronous launch of one kernel", 0.05, 0.2)
-    launch_per_rank_ms: float = quantity("ms/rank", "added by each rank", 0.007, 0.011)
+    launch_per_rank_ms: float = quantity("ms/rank", "added by each rank", 0.005, 0.009)
 
     @staticmethod
     def preset(name: str = "common") -> TransferModel:

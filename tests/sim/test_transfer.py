@@ -88,7 +88,7 @@ def test_the_rate_is_capped_where_the_system_was() -> None:
 
 def test_launch_is_paid_by_rank() -> None:
     model = TransferModel.preset()
-    assert model.launch(2048) * 1e3 == pytest.approx(0.388)
+    assert model.launch(2048) * 1e3 == pytest.approx(0.292)
     assert model.launch(65) == model.launch(128) > model.launch(64)
 
 
