@@ -56,7 +56,7 @@ _FORMS = {
     MULTIPLY_STEPS: Form(4.9, 0, 0, False, 34),
     MULTIPLY_STEPS_SECOND: Form(5.9, 0, 0, False, 35),
     MULTIPLY_BYTES: Form(21.4, 0, 0, False, 23),
-    MULTIPLY_NARROW: Form(2, 1, 1, True, 4, redo=30, tile=6),
+    MULTIPLY_NARROW: Form(2, 1, 1, True, 4, redo=30, tile=2),
     MULTIPLY_WORDS: Form(2, 0.25, 0.25, True, 3),
     MULTIPLY_FLOAT: Form(68.5, 0, 0, False, 120, redo=60, tile=60),
 }
@@ -64,7 +64,7 @@ _HALVES = Form(9, 0.25, 0.25, True, 10)
 # the compiler's own code for operands of 8 bits, 16 bits (with small values) and float32
 _PLAIN = {1: Form(2, 0, 0, False, 5), 2: Form(2.2, 0, 0, False, 14), 4: Form(240, 0, 0, False, 14)}
 # narrow products of factors that don't lie side by side
-_SINGLE = Form(2, 1, 1, False, 4, redo=30, tile=6)
+_SINGLE = Form(2, 1, 1, False, 4, redo=30, tile=2)
 
 
 @dataclass(frozen=True, slots=True)

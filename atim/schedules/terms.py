@@ -52,6 +52,7 @@ TERMS = (
     Term("work", "body executions", "of the busiest tasklet"),
     Term("balance", "ratio", "busiest tasklet's work / mean over all tasklets of all DPUs, >= 1"),
     Term("instructions", "slots", "of the busiest tasklet, estimate"),
+    Term("turns", "tiles", "that the busiest tasklet works through"),
     Term("body_slots", "slots", "per body execution, estimate"),
     Term("dma_count", "DMAs", "of the busiest tasklet"),
     Term("dma_bytes", "B", "of the busiest tasklet"),
@@ -72,7 +73,7 @@ TERMS = (
     Term("finish_bytes", "B", "of partial results that the host adds, 0 without"),
     Term("issue_cycles", "cycles", "issue slots of a DPU, at least 11 an instruction of a tasklet"),
     Term("dma_cycles", "cycles", "that the DMA engine is busy"),
-    Term("kernel_cycles", "cycles", "larger of both, with the busiest tasklet's own waiting"),
+    Term("kernel_cycles", "cycles", "larger of both, a turn of the other; or a tasklet alone"),
     Term("misaligned", "bytes", "between two DMAs, where that is no multiple of 8; else 0"),
 )
 
@@ -113,11 +114,12 @@ _COPY_WORDS = 20
 _FUNCTION_WORDS = 150  # exp and its like
 
 # Issue slots around the body
-_SLOTS_PER_DMA = 10
-_SLOTS_PER_LOOP = 2
-_SLOTS_PER_STEP = 8
-_SLOTS_PER_GROUP = 25
-_SLOTS_PROLOGUE = 250
+_SLOTS_PER_DMA = 4
+_SLOTS_PER_LOOP = 3.5  # and nothing where a tile is unrolled whole
+_SLOTS_PER_STEP = 6
+_SLOTS_PER_ROLLED_STEP = 6  # further, to set up its loop
+_SLOTS_PER_GROUP = 10
+_SLOTS_PROLOGUE = 100
 _SLOTS_BARRIER = 15
 _SLOTS_PER_SUM = 6
 
@@ -204,13 +206,15 @@ def _compute(
     body = arithmetic + sum(each) + sum(once) / shape.block
     if costs is not None:
         body = np.where(costs.known, costs.body + _beside_products(sketch, slots), body)
-    body = body + _SLOTS_PER_LOOP / lanes
+    rolled = wide | (shape.unroll < shape.tile[sketch.roles.tile])
+    body = body + rolled * _SLOTS_PER_LOOP / lanes
     sums = _access_slots(program.output)
     body = body + (np.where(wide, 2 * sums, 0) if program.reduction else sums)
     dmas = sum((c.dmas for c in copies), np.zeros_like(lanes))
     groups = shape.task[row] // shape.block
     steps = work / np.maximum(shape.tile[sketch.roles.tile] * shape.block, 1)
-    around = _SLOTS_PROLOGUE + _SLOTS_PER_DMA * dmas + _SLOTS_PER_STEP * steps
+    around = _SLOTS_PROLOGUE + _SLOTS_PER_DMA * dmas
+    around = around + (_SLOTS_PER_STEP + _SLOTS_PER_ROLLED_STEP * rolled) * steps
     around = around + _SLOTS_PER_GROUP * groups * bool(program.reduction)
     around = around + _results_slots(sketch, shape)
     if costs is not None:
@@ -229,6 +233,7 @@ def _compute(
     base += _FUNCTION_WORDS * functions
     results = np.minimum(shape.block, REGISTER_ROWS) * sum(n * code_words(*op) for *op, n in after)
     return {
+        "turns": steps,
         "body_slots": body,
         "instructions": body * work + around,
         "iram_words": base + results + lanes * words,
@@ -255,7 +260,7 @@ def _results_slots(sketch: Sketch, shape: Shape) -> Column | Floats:
         return results * 0
     units = bool(sketch.target.units)
     each = sum(n * _slots(units, op, dtype) for op, dtype, n in sketch.epilogue.operations)
-    return results * (each + _SLOTS_PER_LOOP)
+    return np.asarray(results * (each + _SLOTS_PER_LOOP), np.float64)
 
 
 def _transfers(
@@ -294,7 +299,9 @@ def _on_all_dpus(shape: Shape, operand: Operand) -> npt.NDArray[np.bool_]:
 def _cycles(
     sketch: Sketch, shape: Shape, found: dict[str, Column | Floats]
 ) -> dict[str, Column | Floats]:
-    """What bounds the kernel: issue slots, the DMA engine, or one tasklet alone."""
+    """What bounds the kernel: issue slots, the DMA engine, or one tasklet alone. All tasklets ask
+    for their first tile at once, and the last one works on its own without transfers to hide: a
+    turn of what doesn't bound is added."""
     chip = sketch.target.chip
     distance = chip.issue_distance_cycles
     count, size = found["dma_count"], found["dma_bytes"]
@@ -307,10 +314,11 @@ def _cycles(
     waiting = alone + stretch * (
         chip.dma_read_latency_cycles * count + chip.dma_cycles_per_byte * size
     )
+    beside = np.minimum(alone, engine) / np.maximum(found["turns"], 1)
     return {
         "issue_cycles": issue,
         "dma_cycles": engine,
-        "kernel_cycles": np.maximum(np.maximum(issue, engine), waiting),
+        "kernel_cycles": np.maximum(np.maximum(issue, engine) + beside, waiting),
     }
 
 

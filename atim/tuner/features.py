@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 Terms = Mapping[str, Floats]
 
 # Raised when a term changes its meaning without changing its name.
-REVISION = 1
+REVISION = 2
 DPUS_PER_RANK = 64
 
 

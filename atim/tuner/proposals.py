@@ -26,6 +26,8 @@ Scores = NDArray[np.float64]
 ENUMERABLE = 1 << 15
 # Draws of candidates before an under-filled sample is taken as it is.
 ATTEMPTS = 24
+TIED = 0.5  # of the refined: decisions of equal value move together
+CHOICE_LIMIT = 8  # decisions of no larger values are choices rather than sizes, and move alone
 
 
 class DecisionLike(Protocol):
@@ -74,6 +76,10 @@ class Space:
         self._check = check
         self._describe = describe
         self._grids = [[np.array(d.values, np.int64) for d in s.decisions] for s in sketches]
+        self._limits = [
+            tuple(np.array([grid[end] for grid in grids], np.int64) for end in (0, -1))
+            for grids in self._grids
+        ]
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
@@ -150,7 +156,10 @@ class Space:
 
     def refine(self, rng: np.random.Generator, sketch: int, parents: Matrix, count: int) -> Matrix:
         """`count` children of the parents with one to three decisions moved to any integer within a
-        step of the grid, on it or off; unchecked."""
+        step of the grid, on it or off; unchecked.
+
+        Half of the time the decisions whose value a moved one had move with it: a tile that is
+        unrolled whole is to stay so."""
         width = parents.shape[1]
         if not width or not len(parents):
             return _empty(width)
@@ -163,7 +172,12 @@ class Space:
             low = grid[(np.searchsorted(grid, values, "left") - 1).clip(0, last)]
             high = grid[np.searchsorted(grid, values, "right").clip(0, last)]
             drawn = rng.integers(np.minimum(low, values), np.maximum(high, values) + 1)
-            result[:, column] = np.where(changed[:, column], drawn, values)
+            moved = np.where(changed[:, column], drawn, values)
+            low_ends, high_ends = self._limits[sketch]
+            equal = (result == values[:, None]) & (rng.random(count) < TIED)[:, None]
+            equal &= high_ends > CHOICE_LIMIT
+            result = np.where(equal, moved[:, None].clip(low_ends, high_ends), result)
+            result[:, column] = moved
         return result
 
     def distances(self, sketch: int, matrix: Matrix, row: Matrix) -> Scores:

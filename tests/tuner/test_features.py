@@ -17,7 +17,7 @@ from atim.schedules.verify import check
 from atim.target import Target
 from atim.tuner.baselines import SEARCHES
 from atim.tuner.cost_model import CostModel
-from atim.tuner.features import FEATURES, VERSION, describe, estimate
+from atim.tuner.features import FEATURES, REVISION, VERSION, describe, estimate
 from atim.tuner.proposals import Space
 from atim.tuner.search import Options, Search
 
@@ -35,7 +35,7 @@ def test_names_are_unique_and_have_units():
     names = [feature.name for feature in FEATURES]
     assert len(set(names)) == len(names)
     assert all(feature.unit for feature in FEATURES)
-    assert VERSION.startswith("1-")
+    assert VERSION.startswith(f"{REVISION}-")
 
 
 def test_the_documentation_lists_every_feature_and_search():
@@ -90,3 +90,14 @@ def test_proposing_checking_and_scoring_is_fast():
     children = space.legal(1, space.mutate(rng, 1, start))
     search._score(1, children)
     assert len(start) / (time.process_time() - began) > 20_000
+
+
+def test_a_tile_unrolled_whole_has_no_loop():
+    (sketch,) = [s for s in space_of("mtv", (4096, 778)).sketches if s.name == "rows_split"]
+    base = {"dpus_i": 64, "pieces": 4, "tasklets": 16, "row_block": 2, "vector": 2, "tile": 28}
+    base |= {"even": 1, "multiply": 4, "host_threads": 1}
+    rows = [[(base | {"unroll": n})[d.name] for d in sketch.decisions] for n in (28, 14, 4)]
+    slots = terms_of(sketch, np.array(rows))["instructions"]
+    # built kernels: 3691, 4052 and 4347 instructions a tasklet
+    assert slots == pytest.approx([3691, 4052, 4347], rel=0.06)
+    assert slots[0] < 0.96 * slots[1] < slots[2]

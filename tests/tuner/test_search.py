@@ -24,7 +24,7 @@ from atim.target import Target
 from atim.tuner import proposals
 from atim.tuner.baselines import RandomSearch
 from atim.tuner.plan import Plan
-from atim.tuner.proposals import Space
+from atim.tuner.proposals import CHOICE_LIMIT, Space
 from atim.tuner.search import Observation, Options
 from atim.workloads import get
 
@@ -218,6 +218,20 @@ def test_refinement_stays_within_a_step_of_the_grid():
         assert children[:, column].max() <= decision.values[-1]
     off_grid = ~np.isin(children[:, 2], SPLIT.decisions[2].values)
     assert off_grid.any()
+
+
+def test_refinement_moves_sizes_of_equal_value_together():
+    space = make_space()
+    rng = np.random.default_rng(0)
+    parent = space.random(rng, 1, 1)
+    one, other = [n for n, d in enumerate(SPLIT.decisions) if d.values[-1] > CHOICE_LIMIT][:2]
+    parent[0, [one, other]] = 12
+    children = space.refine(rng, 1, parent, 400)
+    moved = children[(children[:, one] != 12) & (children[:, other] != 12)]
+    together = (moved[:, one] == moved[:, other]).mean()
+    assert len(moved) > 100
+    assert together > 0.5
+    assert ((children[:, one] != 12) & (children[:, other] == 12)).sum() > 20
 
 
 def test_mutation_stays_on_the_grid_and_changes_something():
