@@ -164,12 +164,26 @@ def _end_with_parent() -> None:
 
 def _slot(host: str, port: int, key: str, address: str | None) -> Any:
     # What `tvm.rpc.Server` runs in yet another process, which would survive this one.
-    from tvm.rpc.server import PopenRPCServerState
+    from tvm.rpc import server
 
     register()
-    return PopenRPCServerState(
+    server._serve_loop = _forgiving(server._serve_loop)
+    return server.PopenRPCServerState(
         "0.0.0.0", *PORTS, tracker_addr=(host, port), key=key, custom_addr=address, silent=True
     )
+
+
+def _forgiving(serve_loop: Callable[..., None]) -> Callable[..., None]:
+    """A session that ends in peace when its tuner is gone, instead of taking the slot with it."""
+
+    def serve(*arguments: Any) -> None:
+        try:
+            serve_loop(*arguments)
+        except RuntimeError as error:
+            what = str(error).strip().splitlines() or [type(error).__name__]
+            print(f"slot: the tuner is gone: {what[-1]}", file=sys.stderr, flush=True)
+
+    return serve
 
 
 def _tracker(host: str, port: int) -> Any:

@@ -20,6 +20,10 @@ SAYS = {
     "mlp": "mlp: 0 wrong",
     "bfs": "=== DPU#0x4 ===\nlevel 1: 0 edges from node 832 on\nbfs: 0 wrong of 1003",
     "search": "search: 0 wrong on 64 DPUs",
+    "spmv": "spmv: 0 wrong of 1001",
+    "alignment": "alignment: 0 wrong of 2",
+    "locks": "locks: 0 wrong",
+    "clusters": "clusters: 0 wrong after 2 steps on 70 DPUs",
     "series": "series: nearest at 1357, distance 9",
 }
 

@@ -23,7 +23,7 @@ from atim.tuner.loop import Limits, start_pool
 from atim.tuner.pool import Pool
 from atim.tuner.remote import Fleet, read_reply
 from atim.tuner.trial import Measurement, Task
-from atim.tuner.worker import serve_tracker
+from atim.tuner.worker import _forgiving, serve_tracker
 
 TASKS = [Task("rows", {"dpus": 8, "tasklets": n + 1, "tile": 8, "unroll": 1}) for n in range(12)]
 
@@ -140,6 +140,14 @@ def test_a_key_without_workers_is_told_and_an_error_after_a_while(
             list(lonely.run(TASKS))
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("atim: waiting: tracker ")
+
+
+def test_a_session_whose_tuner_is_gone_is_one_line(capsys):
+    def loop(number: int) -> None:
+        raise RuntimeError(f"frame {number}\nConnection reset by peer")
+
+    _forgiving(loop)(7)
+    assert capsys.readouterr().err == "slot: the tuner is gone: Connection reset by peer\n"
 
 
 def test_nothing_of_a_worker_survives_it(fleet, worker):
