@@ -34,6 +34,7 @@ class Copy:
     dmas, bytes   DMA instructions and bytes of the busiest tasklet
     wram          bytes of the buffer: of each tasklet, or of the DPU where `shared` is true
     mram          bytes of the DPU's box in MRAM
+    sides         elements of that box along each dimension up to the contiguous one
     misaligned    bytes between two DMAs, where that is no multiple of 8; else 0
     """
 
@@ -43,6 +44,7 @@ class Copy:
     bytes: Column
     wram: Column
     mram: Column
+    sides: tuple[Column, ...]
     shared: Column
     misaligned: Column
 
@@ -143,6 +145,7 @@ def _copy(
         bytes=np.where(shared, runs * moved, turns * runs * run),
         wram=_product(length_bytes, outer),
         mram=_product(pitch_bytes, rows),
+        sides=(*rows, pitch_bytes // item),
         shared=shared,
         misaligned=_misaligned(shape, operand, extents),
     )

@@ -80,11 +80,12 @@ def _winner(database: Database, run: StoredRun) -> Record:
 
 
 def _best(folder: str | Path, run: StoredRun, record: Record) -> Best:
-    for sketch in _sketches(run):
+    sketches = _sketches(run)
+    for sketch in sketches:
         if sketch.name == record.sketch:
             if set(sketch.names) != set(record.decisions):
                 raise RecordError(f"{folder}: recorded by software {run.key.version}: tune again")
-            return Best(record, sketch, run.key.workload)
+            return Best(record, sketch, run.key.workload, tuple(sketches))
     raise RecordError(f"{folder}: sketch {record.sketch} is unknown here: tune again")
 
 

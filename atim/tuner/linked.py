@@ -1,15 +1,15 @@
 """The stages of a tuned program as one chain: which of their schedules, and what it takes together.
 
 In: the stages, each with its measured schedules or the host's code. Out: `Linked`, the schedules of
-the first chain that fits a DPU, verified against NumPy with all DPUs running, and its time. Tuned
-alone, each stage's winner may fill a DPU's memories; then those that are next in time are tried.
+the fastest chain that fits a DPU, verified against NumPy with all DPUs running, and its time. Tuned
+alone, each stage's winner may fill a DPU's memories; then the chains that are next in time are
+tried (combinations.py).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -22,6 +22,7 @@ from atim.errors import MismatchError, ScheduleError
 from atim.outcome import Timing
 from atim.schedules.stages import Stage
 from atim.target import Target
+from atim.tuner.combinations import combinations
 from atim.tuner.compare import check_outputs
 from atim.tuner.database import Record
 from atim.tuner.measure import staged_data
@@ -29,8 +30,6 @@ from atim.tuner.result import Best
 from atim.tuner.staged import HostStep, KernelStep, Staged, ends_of
 
 __all__ = ["Linked", "StagedBest", "first_that_fits", "total_of"]
-
-TRIES = 16  # combinations of schedules that are compiled before the search for one gives up
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,17 +94,18 @@ def total_of(timings: Sequence[Timing]) -> Timing:
 
 
 def first_that_fits(best: StagedBest, measured: Sequence[Sequence[Record]]) -> Linked:
-    """The fastest schedules, by their times alone, that one program can hold, and its time.
+    """The fastest chain that one program can hold, and its time.
     `measured`: the valid trials of each stage of the DPUs.
 
     ScheduleError when none of some fits, MismatchError when the chain's numbers are wrong.
     """
     why = ""
-    for records in _combinations(measured):
+    _, outputs = ends_of(best.func, best.stages, best.resident)
+    chains = combinations(best.stages, best.parts, measured, best.target, outputs, best.resident)
+    for records in chains:
         left = iter(records)
         parts = tuple(
-            part if isinstance(part, HostStep) else dataclasses.replace(part, record=next(left))
-            for part in best.parts
+            part if isinstance(part, HostStep) else part.instead(next(left)) for part in best.parts
         )
         built = dataclasses.replace(best, parts=parts).build()
         try:
@@ -116,28 +116,6 @@ def first_that_fits(best: StagedBest, measured: Sequence[Sequence[Record]]) -> L
         numbers = tuple(p.record.number if isinstance(p, Best) else None for p in parts)
         return Linked(numbers, _verified(built))
     raise ScheduleError(f"{why} (no other schedules among those measured fit either)")
-
-
-def _combinations(measured: Sequence[Sequence[Record]]) -> Iterator[tuple[Record, ...]]:
-    """One record of each, the least sum of times first; TRIES at most. Records of one C text count
-    once."""
-    ranked = []
-    for records in measured:
-        distinct = {r.digest: r for r in sorted(records, key=lambda r: -r.objective_s)}
-        ranked.append(sorted(distinct.values(), key=lambda r: (r.objective_s, r.number)))
-    start = (0,) * len(ranked)
-    heap, seen = [(0.0, start)], {start}
-    for _ in range(TRIES):
-        if not heap:
-            return
-        _, places = heapq.heappop(heap)
-        yield tuple(records[n] for records, n in zip(ranked, places, strict=True))
-        for at, records in enumerate(ranked):
-            after = (*places[:at], places[at] + 1, *places[at + 1 :])
-            if after[at] < len(records) and after not in seen:
-                seen.add(after)
-                chosen = zip(ranked, after, strict=True)
-                heapq.heappush(heap, (sum(r[n].objective_s for r, n in chosen), after))
 
 
 def _verified(built: Staged) -> tuple[Timing, ...]:

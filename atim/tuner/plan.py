@@ -25,7 +25,7 @@ from atim.tuner.database import RunKey
 from atim.tuner.features import FEATURES, VERSION, describe
 from atim.tuner.loop import Baseline, Entry
 from atim.tuner.measure import Problem
-from atim.tuner.proposals import Space
+from atim.tuner.proposals import Candidate, Space
 from atim.tuner.search import Observation, Options, Proposer, samples_of
 from atim.tuner.trial import Task
 from atim.tuner.version import software_version
@@ -43,6 +43,7 @@ class Plan:
     sketches: tuple[Sketch, ...]
     search: Proposer
     model: CostModel
+    first: tuple[Candidate, ...] = ()  # what the search begins with
 
     @staticmethod
     def of(

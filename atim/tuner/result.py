@@ -42,6 +42,13 @@ class Best:
     record: Record
     sketch: Sketch
     title: str = ""
+    sketches: tuple[Sketch, ...] = ()  # of the program, for `instead`
+
+    def instead(self, record: Record) -> Best:
+        """Another trial of the same run."""
+        known = (self.sketch, *self.sketches)
+        sketch = next(sketch for sketch in known if sketch.name == record.sketch)
+        return replace(self, record=record, sketch=sketch)
 
     def __repr__(self) -> str:
         total = breakdown(self.record.timing) if self.record.timing else "not measured"
@@ -141,7 +148,9 @@ class Run:
         """The fastest schedule, verified on all DPUs. AtimError when nothing was valid."""
         if self.winner is None:
             raise AtimError(f"no valid candidate among {len(self.records)} trials")
-        return Best(self.winner, self.sketches[self.winner.sketch], self.key.workload)
+        sketches = tuple(self.sketches.values())
+        sketch = self.sketches[self.winner.sketch]
+        return Best(self.winner, sketch, self.key.workload, sketches)
 
     def summary(self) -> dict[str, Any]:
         """The end of a run in plain values, as JSON lines have it."""

@@ -66,6 +66,9 @@ def tune_plans(
             )
             for n, plan in enumerate(plans)
         ]
+        for plan, loop in zip(plans, loops, strict=True):
+            if plan.first and not loop.records:
+                loop.store((list(plan.first), ""))
         return _Scheduler(plans, loops, weights, shared).run(display)
 
 

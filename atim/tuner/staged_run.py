@@ -22,6 +22,7 @@ from atim.errors import AtimError, ScheduleError, UnsupportedError
 from atim.schedules.stages import Stage
 from atim.target import Target
 from atim.tuner import experience
+from atim.tuner.agreement import agreeing
 from atim.tuner.compare import check_outputs
 from atim.tuner.database import Database, Record, RunKey
 from atim.tuner.display import PHASES, Display, breakdown
@@ -36,6 +37,9 @@ from atim.tuner.setup import tell_earlier, tell_others
 from atim.tuner.staged import HostStep, ends_of
 
 __all__ = ["PART_OF", "StagedPlan", "StagedRun", "chosen", "tune_staged"]
+
+# of a stage's trials: one of so many, and not more than these, are spent on tiles that agree
+AGREEING_SHARE, MOST_AGREEING = 4, 8
 
 PART_OF = "part_of"  # in a stage's setting: the key of the program's run
 
@@ -80,6 +84,8 @@ class StagedPlan:
                 plan = Plan.of(stage.func, target, options, resident=mine, name=name, search=search)
                 parts.append(_as_part(plan, key, tuple(origin)))
             origin.append(tvm.ir.save_json(stage.func))
+        if search == "evolutionary":
+            parts = _agreeing(stages, parts, resident, options.trials)
         whole = StagedPlan(entry, func, tuple(stages), target, tuple(resident), tuple(parts))
         whole._check_hosts()
         return whole
@@ -102,6 +108,22 @@ class StagedPlan:
             if isinstance(part, HostStep):
                 outputs, _ = part.run(arrays, threads=1)
                 check_outputs(part.stage.func, arrays, outputs)
+
+
+def _agreeing(
+    stages: Sequence[Stage],
+    parts: Sequence[Plan | HostStep],
+    resident: Sequence[str],
+    trials: int,
+) -> list[Plan | HostStep]:
+    """The parts, whose searches begin with schedules that agree: a share of each one's trials."""
+    plans = [part for part in parts if isinstance(part, Plan)]
+    count = min(MOST_AGREEING, trials // AGREEING_SHARE)
+    found = iter(agreeing(stages, plans, resident, count) if count and len(plans) > 1 else [])
+    return [
+        part if isinstance(part, HostStep) else replace(part, first=next(found, ()))
+        for part in parts
+    ]
 
 
 def _as_part(plan: Plan, whole: RunKey, origin: tuple[str, ...]) -> Plan:
@@ -208,7 +230,7 @@ def chosen(best: StagedBest, records: Sequence[Sequence[Record]], linked: Linked
     for part, number in zip(best.parts, linked.records, strict=True):
         if isinstance(part, Best):
             record = next(r for r in next(left) if r.number == number)
-            parts.append(replace(part, record=record))
+            parts.append(part.instead(record))
         else:
             parts.append(part)
     return replace(best, parts=tuple(parts), timings=linked.timings)

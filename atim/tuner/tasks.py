@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from atim.errors import UsageError
+from atim.errors import UnsupportedError, UsageError
+from atim.schedules.stages import stages_of
 from atim.target import Target
 from atim.tuner.database import Database
 from atim.tuner.display import Display
 from atim.tuner.loop import Entry, Limits
-from atim.tuner.plan import Plan
+from atim.tuner.plan import Plan, program_of
 from atim.tuner.remote import KEY
 from atim.tuner.result import Run, run_of
 from atim.tuner.scheduler import Shared, tune_plans
@@ -24,6 +25,7 @@ from atim.tuner.setup import (
     fleet_of,
     tell_others,
 )
+from atim.workloads import Workload
 
 __all__ = ["tune_tasks"]
 
@@ -46,9 +48,10 @@ def tune_tasks(
 ) -> list[Run]:
     """Tune programs together so that the weighted sum of their best totals gets small.
 
-    programs: each as for `tune`. weights: how often each occurs, 1 by default. trials: of all
-    together. resident, names: for each program. Programs that occur twice are tuned once. The other
-    arguments, and the errors, are those of `tune`. Returns a run for each program, in order.
+    programs: each as for `tune`, but of one kernel (else UnsupportedError). weights: how often each
+    occurs, 1 by default. trials: of all together. resident, names: for each program. Programs that
+    occur twice are tuned once. The other arguments, and the errors, are those of `tune`. Returns a
+    run for each program, in order.
     """
     check_arguments(target, trials, workers, seed)
     mode, fleet = display_mode(progress), fleet_of(tracker, key)
@@ -89,7 +92,7 @@ def _plans(
     order = []
     for n, program in enumerate(programs):
         kept, name = resident[n] if resident else None, names[n] if names else ""
-        plan = Plan.of(program, target, options, resident=kept, name=name)
+        plan = _plan(program, target, options, kept, name)
         same = (plan.key.program, plan.key.objective)
         order.append(same)
         plans.setdefault(same, plan)
@@ -98,6 +101,23 @@ def _plans(
             raise UsageError(f"weights: {weight:g} given, more than 0 needed")
         shares[same] = shares.get(same, 0.0) + weight
     return plans, shares, order
+
+
+def _plan(
+    program: Any, target: Target, options: Options, resident: Sequence[str] | None, name: str
+) -> Plan:
+    """Of a program that one kernel holds. UnsupportedError for one of several stages."""
+    func, title = program_of(program, name)
+    if resident is None:
+        resident = program.resident if isinstance(program, Workload) else ()
+    stages = stages_of(func)
+    if len(stages) > 1:
+        shown = ", ".join(stage.name for stage in stages)
+        raise UnsupportedError(
+            f"{title}: {len(stages)} stages ({shown}), tune_tasks takes programs of one kernel:"
+            " tune takes this one"
+        )
+    return Plan.of(stages[0].func, target, options, resident=resident, name=title)
 
 
 def _named_apart(plans: Sequence[Plan]) -> list[Plan]:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 
 import pytest
+from tvm import te, topi
 
 import atim
 from atim import workloads
@@ -83,6 +84,15 @@ def test_bad_arguments_are_one_line(tmp_path, changed, message):
     with pytest.raises(atim.UsageError, match=message):
         tune(tmp_path / "run", **changed)
     assert not (tmp_path / "run").exists()
+
+
+def test_programs_of_several_stages_are_for_tune(tmp_path):
+    x = te.placeholder((7, 21), "float32", "X")
+    why = "softmax: 4 stages .*tune_tasks takes programs of one kernel: tune takes this one"
+    with pytest.raises(atim.UnsupportedError, match=why):
+        atim.tune_tasks(
+            [[x, topi.nn.softmax(x)]], atim.Target(dpus=4), names=["softmax"], work_dir=tmp_path
+        )
 
 
 def test_progress_is_one_for_all(tmp_path, capsys):
