@@ -20,7 +20,8 @@ CLANG = "dpu-upmem-dpurte-clang"
     "language", ["-std=c99", "-std=c11", "-std=gnu17", "-std=c2x", "-xc++ -std=c++11"]
 )
 def test_headers_are_free_of_warnings(shell: Shell, language: str) -> None:
-    names = sorted(path.name for path in places.INCLUDE_DIR.glob("*.h"))
+    refusing = {"dpu_fifo.h", "dpu_bank_interface_pmc.h"}  # of another chip
+    names = sorted({path.name for path in places.INCLUDE_DIR.glob("*.h")} - refusing)
     for name in names:
         shell.folder.joinpath("one.c").write_text(f"#include <{name}>\n#include <{name}>\n")
         options = [*language.split(), "-Wall", "-Wextra", "-Werror", places.cflags()]
