@@ -208,6 +208,12 @@ def best_of(
 
 def tuned(measured: Measured, trials: int) -> tuple[Timing, str]:
     """Timing of the best that our search finds, and its decisions."""
+    timing, (name, decisions) = winner(measured, trials)
+    return timing, f"{name} " + " ".join(f"{n}={value}" for n, value in decisions.items())
+
+
+def winner(measured: Measured, trials: int) -> tuple[Timing, Task]:
+    """Timing of the best that our search finds, its sketch and decisions."""
     search = Search(measured.space, model(), Options(trials=trials))
     history: list[Observation] = []
     proposed: list[Candidate] = []
@@ -217,7 +223,7 @@ def tuned(measured: Measured, trials: int) -> tuple[Timing, str]:
     name, decisions = measured.task(best.candidate)
     (timing,) = measured.timings([(name, decisions)])
     assert timing is not None, f"{measured.workload.name}: nothing valid in {trials} trials"
-    return timing, f"{name} " + " ".join(f"{n}={value}" for n, value in decisions.items())
+    return timing, (name, decisions)
 
 
 def measure(case: Case, trials: int) -> Row:
