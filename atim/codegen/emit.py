@@ -37,6 +37,7 @@ from atim.codegen.kernel_func import has_load
 from atim.codegen.names import ANONYMOUS, Names, axis_of
 from atim.codegen.small_c import helper_text
 from atim.codegen.split import operation
+from atim.codegen.tidy import tidied
 from atim.errors import UnsupportedError
 from atim.target import ANNOTATE_ROLLED
 
@@ -225,6 +226,7 @@ class Emitter:
         return self.expr(expr)
 
     def term(self, expr: ir.Expr) -> tuple[str, int]:
+        expr = tidied(expr, self.ranges)
         kind = type(expr)
         if kind is tirx.Var:
             return self.variable(expr), PRIMARY

@@ -107,7 +107,7 @@ def _decide(sketch: Sketch, target: Target, dpus: int) -> dict[str, int]:
         decisions[f"dpus_{program.axes[axis].name}"] = share
         dpus //= share
     decisions["tasklets"] = min(TASKLETS, target.tasklets)
-    widest = max(item_bytes(o.dtype) for o in program.inputs)
+    widest = max(item_bytes(o.dtype) for o in program.inputs or (program.output,))
     decisions["tile"] = max(BLOCK_BYTES // widest, 1)
     fixed = {"even": 0, "cyclic": 1, "vector": VECTOR_ROW, "multiply": MULTIPLY_LIBRARY}
     if sketch.name == "reduce":

@@ -8,7 +8,7 @@ functions of single elements between stages, become stages of the host, with the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -116,9 +116,12 @@ def _single(func: tirx.PrimFunc) -> Stage | None:
 
 def _near_their_operands(stages: Sequence[Stage], blocks: Sequence[Sequence[Node]]) -> list[Stage]:
     """Functions of single elements between stages are the host's, if DPUs have anything else to do:
-    their operands and results are there anyway, and a DPU takes a thousand instructions for one."""
+    their operands and results are there anyway, and a DPU takes a thousand instructions for one. So
+    are copies of what the host has put in order."""
+    at_host = {name for stage in stages if stage.reason is not None for name in stage.outputs}
     slow = [
         [name for block in group for name, _ in _calls(block) if name in KERNEL]
+        + ["a copy" for block in group if _is_copy(block, at_host)]
         if not any(is_reduction(block) for block in group)
         else []
         for group in blocks
@@ -131,6 +134,12 @@ def _near_their_operands(stages: Sequence[Stage], blocks: Sequence[Sequence[Node
         else s
         for s, names in zip(stages, slow, strict=True)
     ]
+
+
+def _is_copy(block: Node, made: Collection[str]) -> bool:
+    """Elements of one of these tensors, as they are."""
+    value = block.body.value if isinstance(block.body, tirx.BufferStore) else None
+    return isinstance(value, ir.TensorLoad) and str(value.source.name) in made
 
 
 def _blocks(schedule: Schedule) -> list[Node]:

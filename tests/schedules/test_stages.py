@@ -9,7 +9,10 @@ from tvm.script import tirx as T
 
 from atim.errors import UnsupportedError
 from atim.evaluate import evaluate
+from atim.schedules import design_space
+from atim.schedules.manual import prim_of
 from atim.schedules.stages import stages_of
+from atim.target import Target
 
 Cut = list[tuple[str, tuple[str, ...], tuple[str, ...], str | None]]
 
@@ -161,3 +164,24 @@ def test_complements_are_for_dpus(dtype: str) -> None:
     (stage,) = stages_of(func)
     values = np.arange(-300, 285).reshape(13, 45).astype(dtype)
     np.testing.assert_array_equal(evaluate(stage.func, {"A": values}), ~values)
+
+
+def test_a_copy_of_what_the_host_puts_in_order_stays_there() -> None:
+    """Alone it is for the DPUs: they would have nothing to do."""
+    a, k = te.placeholder((6, 10), "float32", "A"), te.reduce_axis((0, 15), "k")
+    rows = te.compute((4, 15), lambda i, j: a[(i * 15 + j) // 10, (i * 15 + j) % 10], "rows")
+    sums = te.compute((4,), lambda i: te.sum(rows[i, k] * rows[3 - i, k], axis=k), "sums")
+    stages = stages_of(te.create_prim_func([a, rows, sums]))
+    found = {stage.outputs[-1]: stage.reason for stage in stages}
+    assert found["rows"] == "block rows: a copy is done on the host, where its operand is"
+    assert found["sums"] is None
+    alone = stages_of(te.create_prim_func([a, rows]))
+    assert [stage.reason is None for stage in alone] == [False, True]
+
+
+def test_programs_without_inputs_have_a_hand_schedule() -> None:
+    y = te.compute((29,), lambda i: i * 2 + 1, "y")
+    (stage,) = stages_of(te.create_prim_func([y]))
+    target = Target(dpus=4)
+    _, decisions = prim_of(design_space(stage.func, target), target)
+    assert decisions["tile"] == 256
