@@ -16,6 +16,7 @@ from atim.codegen import Sources
 from atim.codegen.chain_plan import plan_moves
 from atim.codegen.host_stage import HostStage
 from atim.schedules.stages import Stage
+from atim.schedules.terms import terms_of
 from atim.target import Target
 from atim.timing import model_of, pull_seconds, push_seconds
 from atim.tuner.agreement import Tiles, shared_by, tiles_of
@@ -38,8 +39,9 @@ def combinations(
     outputs: Sequence[str],
     resident: Sequence[str],
 ) -> Iterator[tuple[Record, ...]]:
-    """One record of each stage of the DPUs, chains with the least time first. `measured`: their
-    valid trials; those of one C text count once."""
+    """One record of each stage of the DPUs, chains with the least time first; last that of the
+    least code, should all others be too large. `measured`: their valid trials; those of one C text
+    count once."""
     options = iter(_options(stages, parts, measured))
     pricing = _Pricing(stages, target, outputs, resident)
     beam: list[tuple[tuple[Record | None, ...], tuple[Step, ...]]] = [((), ())]
@@ -56,6 +58,8 @@ def combinations(
         beam = grown[:WIDTH]
     for records, _ in beam:
         yield tuple(record for record in records if record is not None)
+    best = [part for part in parts if isinstance(part, Best)]
+    yield tuple(_shortest(*pair) for pair in zip(best, measured, strict=True))
 
 
 def _options(
@@ -100,6 +104,17 @@ def _tiles(best: Best, record: Record, shared: set[str]) -> tuple[int, Tiles]:
     sketch = best.instead(record).sketch
     ((dpus, tiles),) = tiles_of(sketch, sketch.vector(record.decisions), shared)
     return dpus, tiles
+
+
+def _shortest(best: Best, records: Sequence[Record]) -> Record:
+    """The one with the least instructions, as estimated."""
+
+    def words(record: Record) -> tuple[float, int]:
+        sketch = best.instead(record).sketch
+        terms = terms_of(sketch, sketch.vector(record.decisions))
+        return float(terms["iram_words"][0]), record.number
+
+    return min(records, key=words)
 
 
 def _own_seconds(record: Record) -> float:

@@ -64,6 +64,10 @@ def record(plan: Plan, number: int, values: Sequence[int], kernel_s: float) -> R
     return Record(number, 0, sketch.name, decisions, "ok", "", "", timing, counters, 0, str(number))
 
 
+def sketch_names(plan: Plan) -> tuple[str, ...]:
+    return plan.sketches[plan.first[0].sketch].names
+
+
 @pytest.mark.parametrize(("kernel_s", "chosen"), [(1e-4, 1), (1.0, 0)])
 def test_the_chain_with_the_least_time_is_first(parts: Parts, kernel_s: float, chosen: int) -> None:
     """Agreeing tiles win by the transfer that they save, unless their kernel is slow."""
@@ -80,5 +84,13 @@ def test_the_chain_with_the_least_time_is_first(parts: Parts, kernel_s: float, c
         Best(some[0], plan.sketches[0], sketches=plan.sketches)
         for plan, some in zip(plans, measured, strict=True)
     ]
-    chains = combinations(stages, best, measured, TARGET, stages[-1].outputs, ())
-    assert [record.number for record in next(chains)] == [0, chosen]
+    at = sketch_names(plans[1]).index("unroll")
+    short = (*elsewhere[:at], 1, *elsewhere[at + 1 :])
+    long = (*elsewhere[:at], 4, *elsewhere[at + 1 :])
+    measured[1] += [record(plans[1], 2, short, 9.0), record(plans[1], 3, long, 9.0)]
+    chains = [
+        [record.number for record in chain]
+        for chain in combinations(stages, best, measured, TARGET, stages[-1].outputs, ())
+    ]
+    assert chains[0] == [0, chosen]
+    assert chains[-1] == [0, 2], "the least code is the last resort"
