@@ -1,14 +1,17 @@
 """Rows of the models suite: one model in one number format, on every host and number of DPUs.
 
-A job runs in a process of its own. It prices what could be launched (kept in the suite's folder, so
-that a suite that was stopped goes on where it was), places it by every strategy, and runs what was
+A job runs in a process of its own. It prices what could be launched (kept in the suite's folder),
+places it by every strategy, and runs what was
 placed on the simulator where that takes less than RUN_CYCLES.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -20,9 +23,10 @@ from atim.offload.hypothetical import CORES, UNITS
 from atim.offload.placement import STRATEGIES, Placement, Problem
 from atim.offload.pricing import Price, PriceBook
 from atim.target import Target
+from atim.tuner.version import software_version
 from benchmarks.model_zoo import MODELS, Case, gptj, mlp
 
-__all__ = ["FOLDER", "HERE", "QUICK", "SLACK", "Job", "Row", "prepared", "rows_of"]
+__all__ = ["FOLDER", "HERE", "QUICK", "SLACK", "Job", "Progress", "Row", "prepared", "rows_of"]
 
 FOLDER = Path("runs/models")
 HERE = FOLDER / "this-machine.json"
@@ -49,6 +53,15 @@ class Job:
     @property
     def model(self) -> Case:
         return (QUICK if self.quick else MODELS)[self.case]
+
+    @property
+    def label(self) -> str:
+        return f"{self.model.name}, {self.dtype}"
+
+    @property
+    def size(self) -> int:
+        """For the order of work."""
+        return self.model.layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +103,45 @@ class Row:
             f"{self.model:17} {self.dtype:7} {self.host:12} {where}  {times} ms"
             f"  {self.speedup:.2f}x, {self.moved} moved" + (f"; run: {ran} ms" if ran else "")
         )
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a suite has done, by labels of jobs, as rows.json holds it: of one version of the
+    software, of offloading and of these models."""
+
+    path: Path
+    version: str
+    measured: list[str] = field(default_factory=list)
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+
+    @staticmethod
+    def load(path: Path) -> Progress:
+        """From the file; empty where it is missing, damaged or of another version."""
+        fresh = Progress(path, _version())
+        try:
+            facts = json.loads(path.read_text())
+            if facts["version"] != fresh.version:
+                return fresh
+            rows = {label: [Row(**row) for row in found] for label, found in facts["rows"].items()}
+            return Progress(path, fresh.version, list(facts["measured"]), rows)
+        except (OSError, ValueError, KeyError, TypeError):
+            return fresh
+
+    def save(self) -> None:
+        facts = {k: v for k, v in asdict(self).items() if k != "path"}
+        partial = self.path.with_suffix(".partial")
+        partial.write_text(json.dumps(facts, indent=1))
+        partial.replace(self.path)
+
+
+def _version() -> str:
+    digest = hashlib.sha256(software_version().encode())
+    (offload,) = importlib.import_module("atim.offload").__path__
+    sources = [*Path(offload).glob("**/*.py"), *Path(__file__).parent.glob("model*.py")]
+    for path in sorted(sources, key=lambda path: path.name):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _ms(seconds: float) -> str:

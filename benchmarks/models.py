@@ -4,20 +4,18 @@ For each model, number format, host and number of DPUs: the predicted time of a 
 strategy, and the time with launches on the simulator where that can be waited for. Then GPT-J's
 products against the published CPU column, and what-if cores beside Torch-PIM's abstract (arXiv
 2609.34657). Fails when ours is more than 2 % slower than another strategy or than all-host, or when
-a run takes other than predicted. runs/models/rows.json grows with every model; a suite that was
-stopped goes on with the prices it has.
+a run takes other than predicted. runs/models/rows.json grows with every model: a suite that was
+stopped goes on.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import multiprocessing
 import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict
 
 import click
 
@@ -28,7 +26,7 @@ from atim.offload.nests import features_of
 from atim.offload.pricing import PriceBook
 from atim.offload.profile import this_machine
 from atim.target import Target
-from benchmarks.model_rows import FOLDER, HERE, QUICK, Job, Row, prepared, rows_of
+from benchmarks.model_rows import FOLDER, HERE, QUICK, Job, Progress, Row, prepared, rows_of
 from benchmarks.model_zoo import DTYPES, MODELS
 
 # GPT-J's products, M x K, and the CPU's and ATiM's ms of Figure 10 where the artefact has them
@@ -54,17 +52,26 @@ def run(quick: bool) -> int:
         for case in range(len(QUICK if quick else MODELS))
         for dtype in DTYPES
     ]
-    _measure(jobs)
-    found: dict[Job, list[Row]] = {}
+    progress = Progress.load(FOLDER / "rows.json")
+    _measure(progress, jobs)
+    for job in jobs:
+        for row in progress.rows.get(job.label, []):
+            click.echo(row.line())
+    # the largest first: no process has to wait for another at the end
+    waiting = sorted((j for j in jobs if j.label not in progress.rows), key=lambda j: -j.size)
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(_processes(), mp_context=spawn, max_tasks_per_child=1) as pool:
-        futures = {pool.submit(rows_of, job): job for job in jobs}
+        futures = {pool.submit(rows_of, job): job for job in waiting}
         for future in as_completed(futures):
-            found[futures[future]] = future.result()
-            for row in found[futures[future]]:
+            rows = future.result()
+            for row in rows:
                 click.echo(row.line())
-            rows = [row for job in jobs for row in found.get(job, [])]
-            (FOLDER / "rows.json").write_text(json.dumps([asdict(r) for r in rows], indent=1))
+            progress.rows[futures[future].label] = rows
+            progress.save()
+    return _closing([row for job in jobs for row in progress.rows[job.label]], quick)
+
+
+def _closing(rows: Sequence[Row], quick: bool) -> int:
     _what_if(rows)
     if not quick:
         _gptj_products()
@@ -81,15 +88,19 @@ def _processes() -> int:
     return max(1, min(os.cpu_count() or 1, int(memory / MEMORY_OF_JOB)))
 
 
-def _measure(jobs: Sequence[Job]) -> None:
+def _measure(progress: Progress, jobs: Sequence[Job]) -> None:
     """Time the nests of all models on this machine, one after the other while it is idle."""
     here = HostFile.load(HERE) if HERE.exists() else None
-    if here is not None and (here.threads, here.description) != this_machine():
+    if here is None or (here.threads, here.description) != this_machine():
         here = None  # of another machine, or with other threads
+        progress.measured.clear()
     for job in jobs:
-        click.echo(f"measuring {job.model.name}, {job.dtype} on this machine", err=True)
-        here = measure_host(prepared(job).graph, known=here, rounds=3)
-        here.save(HERE)
+        if job.label not in progress.measured:
+            click.echo(f"measuring {job.label} on this machine", err=True)
+            here = measure_host(prepared(job).graph, known=here, rounds=3)
+            here.save(HERE)
+            progress.measured.append(job.label)
+            progress.save()
 
 
 def _what_if(rows: Sequence[Row]) -> None:
