@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 
 from atim.errors import MismatchError, UnsupportedError, UsageError
 from atim.offload.check import check_import, compare
+from atim.offload.factors import Factor, factor_of
 from atim.offload.host import host_target, view
 from atim.offload.imported import Imported, Place, as_array
 from atim.offload.importer import import_model
-from atim.offload.launches import Launch, launches_of
+from atim.offload.launches import BETWEEN, Launch, launches_of
 from atim.offload.lowering import lower
 from atim.offload.module import Offloaded, kernel_of
 from atim.offload.nests import Graph, read_graph
@@ -56,6 +57,7 @@ class Prepared:
     graph: Graph
     launches: tuple[Launch, ...]
     values: Mapping[str, Array] = field(repr=False)  # what launches read, on the example inputs
+    _factors: dict[tuple[str, ...], Factor | None] = field(default_factory=dict, repr=False)
 
     @property
     def inputs(self) -> int:
@@ -64,6 +66,22 @@ class Prepared:
     def arrays(self, launch: Launch) -> dict[str, Array]:
         """The tensors of a launch: its weights, and its other operands on the example inputs."""
         return {o.tensor: o.gather([self._array(v) for v in o.values]) for o in launch.operands}
+
+    def factors(self, launch: Launch) -> dict[str, Factor | None]:
+        """How large the integers in its tensors are, for closed forms; by tensor."""
+        found = {o.tensor: self._factor(o.values) for o in launch.operands}
+        return found | ({BETWEEN: self._factor((launch.stays,))} if launch.stays else {})
+
+    def _factor(self, names: tuple[str, ...]) -> Factor | None:
+        if names not in self._factors:
+            parts = [factor_of(self._array(name)) for name in names]
+            known = [part for part in parts if part is not None]
+            whole = None
+            if len(known) == len(parts):
+                steps = sum(part.steps for part in known) / len(known)
+                whole = Factor(steps, all(part.narrow for part in known))
+            self._factors[names] = whole
+        return self._factors[names]
 
     def _array(self, name: str) -> Array:
         position = self.graph.values[name].position
@@ -172,7 +190,8 @@ def place(
     prices: list[Price | str] = []
     for launch in launches:
         hopeless = _hopeless(launch, launches, prices, host, graph)
-        prices.append(hopeless or book.price(launch, "estimate"))
+        factors = prepared.factors(launch)
+        prices.append(hopeless or book.price(launch, "estimate", factors=factors))
     problem = Problem(graph, host, book.target, launches, tuple(prices), layers, switch_s)
     for step, doubt in (("simulate", DOUBT), ("tune", TUNING_GAIN)):
         if METHODS.index(method) < METHODS.index(step):
@@ -180,7 +199,8 @@ def place(
         for number, launch in enumerate(launches):
             price = prices[number]
             if isinstance(price, Price) and price.total < doubt * problem.host_s(launch.members):
-                prices[number] = book.price(launch, step, prepared.arrays(launch))
+                arrays, factors = prepared.arrays(launch), prepared.factors(launch)
+                prices[number] = book.price(launch, step, arrays, factors)
         problem = replace(problem, prices=tuple(prices))
     return problem
 

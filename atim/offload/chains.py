@@ -10,7 +10,7 @@ results, one a DPU, that the host adds up: this pays for few rows, not for many.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from atim.codegen.chain_plan import Step, clear_what_stays, plan_moves
 from atim.errors import AtimError, ScheduleError
 from atim.evaluate import evaluate
 from atim.offload.estimates import Price, Ranked, best_estimates, priced
+from atim.offload.factors import Factor, extra_s
 from atim.offload.launches import BETWEEN, RESULT, Launch, Part
 from atim.schedules import Sketch, design_space
 from atim.schedules.shapes import canonical, shape_of
@@ -50,11 +51,19 @@ class Pair:
     price: Price
 
 
-def agreeing(launch: Launch, target: Target) -> list[Pair]:
-    """The best pairs by closed form, best first. ScheduleError when no tiles agree."""
+def agreeing(
+    launch: Launch, target: Target, factors: Mapping[str, Factor | None] | None = None
+) -> list[Pair]:
+    """The best pairs by closed form, best first. ScheduleError when no tiles agree.
+
+    factors: the values of integers, by the chain's names.
+    """
     tried: list[tuple[float, int, Ranked, list[Price]]] = []
     for choices in _choices(launch, target):
-        halves = [priced(*choice, None, "estimated") for choice in choices]
+        halves = [
+            _estimated(part, choice, factors or {})
+            for part, choice in zip(launch.parts, choices, strict=True)
+        ]
         tried.append((sum(p.kernel + p.host for p in halves), len(tried), choices, halves))
     tried.sort(key=lambda item: item[:2])
     found: list[Pair] = []
@@ -69,6 +78,14 @@ def agreeing(launch: Launch, target: Target) -> list[Pair]:
     if not found:
         raise ScheduleError("tiles of the two kernels disagree in every schedule tried")
     return found[:SIMULATED]
+
+
+def _estimated(
+    part: Part, choice: tuple[Sketch, dict[str, int]], factors: Mapping[str, Factor | None]
+) -> Price:
+    price = priced(*choice, None, "estimated")
+    own = {tensor: factors.get(name) for tensor, name in part.values.items()}
+    return replace(price, kernel=price.kernel + extra_s(*choice, own))
 
 
 def simulated(

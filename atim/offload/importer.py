@@ -9,6 +9,7 @@ makes state of.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import logging
 import warnings
@@ -215,6 +216,12 @@ def _exported(torch: Any, model: Any, tensors: tuple[Any, ...], dynamic_shapes: 
     for operator in list(table):
         if str(operator) in KEPT_WHOLE:
             table.pop(operator)
+    signature = inspect.signature(model.forward)
+    try:
+        signature.bind(*tensors)
+    except TypeError as error:
+        count = f"{len(tensors)} {'input' if len(tensors) == 1 else 'inputs'}"
+        raise UsageError(f"{count} given, forward takes {signature}: {error}") from error
     for name, value in [*_inputs(tensors), *model.named_parameters(), *model.named_buffers()]:
         if not hasattr(np, str(value.dtype).removeprefix("torch.")):
             raise UnsupportedError(f"{name}: NumPy has no {value.dtype}, use float32 or float16")

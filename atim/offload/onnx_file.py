@@ -22,8 +22,11 @@ Array = NDArray[Any]
 def import_onnx(model: Any, examples: Sequence[Any]) -> Imported:
     """A file or a ModelProto. Raises UsageError for a file that is none, UnsupportedError with the
     operators that TVM's importer lacks."""
-    import onnx
-    from onnx.reference import ReferenceEvaluator
+    try:
+        import onnx
+        from onnx.reference import ReferenceEvaluator
+    except ImportError as error:
+        raise UsageError("ONNX models need the package onnx: pip install atim[offload]") from error
     from tvm.relax.frontend.onnx import from_onnx
 
     if isinstance(model, str | Path):
@@ -43,6 +46,8 @@ def import_onnx(model: Any, examples: Sequence[Any]) -> Imported:
     names = [value.name for value in given]
     if len(names) != len(arrays):
         raise UsageError(f"{len(arrays)} inputs given, the model takes {', '.join(names)}")
+    for value, array in zip(given, arrays, strict=True):
+        _check_shape(value, array)
     shapes = {name: list(array.shape) for name, array in zip(names, arrays, strict=True)}
     try:
         module = from_onnx(model, shape_dict=shapes, keep_params_in_input=True)
@@ -55,3 +60,17 @@ def import_onnx(model: Any, examples: Sequence[Any]) -> Imported:
         return [np.asarray(v) for v in evaluator.run(None, dict(zip(names, inputs, strict=True)))]
 
     return Imported(module, tuple(parameters.get("main", ())), arrays, reference)
+
+
+def _check_shape(value: Any, array: Array) -> None:
+    """UsageError when an example is not of the shape that the file declares."""
+    if not value.type.tensor_type.HasField("shape"):
+        return
+    declared = [d.dim_value or d.dim_param or "?" for d in value.type.tensor_type.shape.dim]
+    fits = len(declared) == array.ndim and all(
+        not isinstance(n, int) or n == size for n, size in zip(declared, array.shape, strict=False)
+    )
+    if not fits:
+        wanted = "x".join(str(n) for n in declared)
+        given = "x".join(str(n) for n in array.shape)
+        raise UsageError(f"input {value.name}: {given} given, the model takes {wanted}")

@@ -25,6 +25,7 @@ from atim import pipeline
 from atim.errors import AtimError, RecordError, UnsupportedError
 from atim.offload.chains import Pair, agreeing, simulated
 from atim.offload.estimates import SIMULATED, Price, Ranked, best_estimates, priced
+from atim.offload.factors import Factor, extra_s
 from atim.offload.launches import Launch
 from atim.schedules import Sketch
 from atim.target import Target
@@ -36,6 +37,8 @@ from atim.tuner.version import software_version
 __all__ = ["METHODS", "Price", "PriceBook"]
 
 Array = NDArray[Any]
+
+Factors = Mapping[str, Factor | None]
 
 METHODS = ("estimate", "simulate", "tune")
 WITH_ROWS = 12  # so many are compiled where a call sends rows of kept states
@@ -65,23 +68,34 @@ class PriceBook:
             raise RecordError(f"prices in {self.folder}: {error.strerror}") from error
 
     def price(
-        self, launch: Launch, method: str, arrays: Mapping[str, Array] | None = None
+        self,
+        launch: Launch,
+        method: str,
+        arrays: Mapping[str, Array] | None = None,
+        factors: Factors | None = None,
     ) -> Price | str:
         """The price, or why DPUs can't run it (no legal schedule, wrong numbers, ...).
 
         arrays: the launch's tensors, on which kernels run: how long integers take to multiply
-        depends on their size and sign. None are those that `tune` uses, 0 to 49.
+        depends on their size and sign. None are those that `tune` uses, 0 to 49. factors: the same
+        for closed forms, by tensor.
         """
+        wide = {n: f for n, f in (factors or {}).items() if f is not None and not f.narrow}
+        factors = factors if wide and factors is not None else {}
         machine = f"{self.target} {software_version()}"
         how = f"{method} {self.trials}" if method == "tune" else method
         text = f"{launch.key}\n{machine}\n{how}"
         if arrays is not None and method != "estimate":
             text += "\n" + " ".join(data_class(a) for a in arrays.values())
+        if factors:
+            text += "\n" + " ".join(
+                f"{f.steps:.0f} {f.narrow}" if f else "" for f in factors.values()
+            )
         key = hashlib.sha256(text.encode()).hexdigest()[:24]
         facts = self._known.get(key) or self._load(key)
         if facts is None:
             try:
-                facts = asdict(self._find(launch, method, arrays))
+                facts = asdict(self._find(launch, method, arrays, factors))
             except AtimError as error:
                 facts = {"refused": str(error)}
             self._save(key, facts)
@@ -114,28 +128,35 @@ class PriceBook:
         except OSError as error:
             raise RecordError(f"{path} can't be written: {error.strerror}") from error
 
-    def _find(self, launch: Launch, method: str, arrays: Mapping[str, Array] | None) -> Price:
+    def _find(
+        self, launch: Launch, method: str, arrays: Mapping[str, Array] | None, factors: Factors
+    ) -> Price:
         if launch.parts:
-            return self._chain(launch, method, arrays)
+            return self._chain(launch, method, arrays, factors)
         problem = Problem.of(launch.func, self.target, launch.resident)
         sketches = problem.sketches()
         if launch.key not in self._searched:
             self._searched[launch.key] = best_estimates(sketches, self.target)
-        ranked = self._ranked_with_rows(launch, self._searched[launch.key])
+        ranked = self._ranked(launch, self._searched[launch.key], factors)
         if method == "estimate":
-            return self._with_rows(launch, sketches, priced(*ranked[0], None, "estimated"))
+            best = priced(*ranked[0], None, "estimated")
+            best = replace(best, kernel=best.kernel + extra_s(*ranked[0], factors))
+            return self._with_rows(launch, sketches, best)
         arrays = problem.inputs() if arrays is None else arrays
-        candidates = _worth_simulating(ranked, arrays)
+        candidates = _worth_simulating(ranked, factors)
         if method == "tune":
             candidates.append(self._tuned(launch))
         how = "tuned" if method == "tune" else "simulated"
         prices = _simulated(problem, candidates, arrays, how)
         return min((self._with_rows(launch, sketches, p) for p in prices), key=lambda p: p.total)
 
-    def _chain(self, launch: Launch, method: str, arrays: Mapping[str, Array] | None) -> Price:
-        if launch.key not in self._paired:
-            self._paired[launch.key] = agreeing(launch, self.target)
-        pairs = self._paired[launch.key]
+    def _chain(
+        self, launch: Launch, method: str, arrays: Mapping[str, Array] | None, factors: Factors
+    ) -> Price:
+        key = f"{launch.key} {sorted(factors.items())}"
+        if key not in self._paired:
+            self._paired[key] = agreeing(launch, self.target, factors)
+        pairs = self._paired[key]
         if method == "estimate":
             return pairs[0].price
         return simulated(launch, pairs, self.target, arrays)
@@ -152,15 +173,19 @@ class PriceBook:
         sketch = next(s for s in sketches if s.name == price.sketch)
         return replace(price, h2d=price.h2d + self._rows_s(launch, sketch, price.decisions))
 
-    def _ranked_with_rows(self, launch: Launch, ranked: Ranked) -> Ranked:
-        """The best candidates by closed form, in the order that rows of kept states make."""
-        if not any(o.kept for o in launch.operands):
+    def _ranked(self, launch: Launch, ranked: Ranked, factors: Factors) -> Ranked:
+        """The best candidates by closed form, in the order that values and rows of kept states
+        make."""
+        kept = any(o.kept for o in launch.operands)
+        if not kept and not factors:
             return ranked
+        tried = ranked[:WITH_ROWS] if kept else ranked
         totals = []
-        for sketch, decisions in ranked[:WITH_ROWS]:
+        for sketch, decisions in tried:
             price = priced(sketch, decisions, None, "estimated")
-            totals.append(price.total + self._rows_s(launch, sketch, decisions))
-        return [ranked[n] for n in np.argsort(totals)]
+            more = extra_s(sketch, decisions, factors) + self._rows_s(launch, sketch, decisions)
+            totals.append(price.total + more)
+        return [tried[n] for n in np.argsort(totals)]
 
     def _tuned(self, launch: Launch) -> tuple[Sketch, dict[str, int]]:
         """The winner of a tuning run."""
@@ -178,20 +203,14 @@ class PriceBook:
         return run.best.sketch, dict(run.best.record.decisions)
 
 
-def _worth_simulating(ranked: Ranked, arrays: Mapping[str, Array]) -> Ranked:
-    """The best few; for integers that need more than a byte, the best of each form of product:
-    closed forms are those of small numbers."""
-    small = all(
-        int(a.min(initial=0)) >= 0 and int(a.max(initial=0)) < 256
-        for a in arrays.values()
-        if a.dtype.kind in "iu" and a.dtype.itemsize > 1
-    )
-    if small:
+def _worth_simulating(ranked: Ranked, factors: Factors) -> Ranked:
+    """The best few; for integers that need more than a byte, of different forms of product."""
+    if not factors:
         return ranked[:SIMULATED]
     best: dict[int, tuple[Sketch, dict[str, int]]] = {}
     for sketch, decisions in ranked:
         best.setdefault(decisions.get("multiply", 0), (sketch, decisions))
-    return list(best.values())
+    return list(best.values())[:SIMULATED]
 
 
 def data_class(array: Array) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,13 @@ def test_what_is_refused_in_one_line(
     assert capfd.readouterr() == ("", "")
 
 
+def test_how_many_inputs_a_model_takes() -> None:
+    with pytest.raises(UsageError, match=r"2 inputs given, forward takes .*: too many positional"):
+        api.prepare(nn.Linear(4, 4), (X, X))
+    with pytest.raises(UsageError, match=r"0 inputs given, forward takes .*'input'"):
+        api.prepare(nn.Linear(4, 4), ())
+
+
 def test_a_list_of_tensors_is_no_input() -> None:
     with pytest.raises(UsageError, match="input 0: a tensor or array needed, list given"):
         prepared(lambda x: x[0], [X, X[0]])
@@ -266,7 +274,7 @@ def test_a_dynamic_length_is_right_at_another_length() -> None:
     np.testing.assert_allclose(module(x), model(x).numpy(), rtol=1e-5)
 
 
-def test_onnx_with_outer_weights(tmp_path: Path) -> None:
+def test_onnx_with_outer_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     onnx = pytest.importorskip("onnx", reason="onnx is an optional extra")
     from onnx import TensorProto, helper, numpy_helper
 
@@ -286,6 +294,11 @@ def test_onnx_with_outer_weights(tmp_path: Path) -> None:
     assert (matrix.shape, matrix.transposed, matrix.resident) == ((64, 128), True, True)
     with pytest.raises(UsageError, match="can't be read as ONNX"):
         api.prepare(tmp_path / "none.onnx", ())
+    with pytest.raises(UsageError, match="input x: 1x127 given, the model takes 1x128"):
+        api.prepare(path, (np.ones((1, 127), np.float32),))
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(UsageError, match="need the package onnx: pip install"):
+        api.prepare(path, ())
 
 
 def test_onnx_with_initialisers_among_its_inputs() -> None:

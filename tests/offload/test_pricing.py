@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from atim import workloads
 from atim.errors import RecordError
+from atim.offload.factors import factor_of
 from atim.offload.launches import Launch, Operand
 from atim.offload.nests import features_of
 from atim.offload.pricing import Price, PriceBook
@@ -51,6 +53,23 @@ def test_attention_over_a_short_cache_does_not_pay(tmp_path: Path) -> None:
     price = PriceBook(Target(dpus=2048), tmp_path).price(product, "estimate")
     assert isinstance(price, Price)
     assert price.total > host
+
+
+@pytest.mark.parametrize("limits", [(0, 50), (-50, 50), (0, 5000), (-(2**30), 2**30)])
+def test_closed_forms_know_the_values(tmp_path: Path, limits: tuple[int, int]) -> None:
+    """Kernels of every form of product, on values of every kind."""
+    rng = np.random.default_rng(0)
+    product = launch("mtv", (256, 512), "int32")
+    arrays = {"A": (256, 512), "x": (512,)}
+    found = {n: rng.integers(*limits, shape, dtype=np.int32) for n, shape in arrays.items()}
+    factors = {name: factor_of(array) for name, array in found.items()}
+    book = PriceBook(Target(dpus=64), tmp_path)
+    estimated = book.price(product, "estimate", factors=factors)
+    simulated = book.price(product, "simulate", found, factors)
+    assert isinstance(estimated, Price)
+    assert isinstance(simulated, Price)
+    assert estimated.kernel == pytest.approx(simulated.kernel, rel=0.3)
+    assert estimated.decisions["multiply"] == simulated.decisions["multiply"]
 
 
 def test_a_refusal_is_kept_like_a_price(tmp_path: Path) -> None:
