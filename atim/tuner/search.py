@@ -42,6 +42,7 @@ NEAR_FINE = 0.3  # the same among refined ones
 LEAST_EPSILON = 0.05  # TVM's constant share of random candidates
 COARSE_SHARE = 0.25  # of the trials; then the best few are refined off the grid
 FEW = 4  # candidates that are refined
+FIRST = 8  # times the population, for the first round
 FINE_GENERATIONS = 2
 WAITING = 4  # trials, at most, that are still being measured when the next round is proposed
 
@@ -221,7 +222,8 @@ class Search:
         if everything is not None:
             rest = without(everything, measured)
             return rest, self._hopeful(rest)
-        share = self.options.population // len(self.space.sketches)
+        harder = 1 if history else FIRST  # the estimate is all that is known yet: find its best
+        share = harder * self.options.population // len(self.space.sketches)
         fresh = [self.space.random(rng, n, share) for n in range(len(self.space.sketches))]
         parents = self._parents(history)
         evolved = []
