@@ -11,7 +11,7 @@ RUN = click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
 
 @click.command()
 @RUN
-@click.option("--out", type=click.Path(path_type=Path), help="Folder [default: RUN/export]")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Folder [default: RUN/export]")
 @click.option("--no-data", is_flag=True, help="No arrays for the check program")
 def export(folder: Path, out: Path | None, no_data: bool) -> None:
     """Write the best schedule as C with a Makefile: it needs no Python."""
@@ -36,7 +36,7 @@ def explain(folder: Path) -> None:
 
 @click.command()
 @RUN
-@click.option("--out", type=click.Path(path_type=Path), help="File [default: RUN/trace.json]")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="File [default: RUN/trace.json]")
 def trace(folder: Path, out: Path | None) -> None:
     """Write what each tasklet did when, on the slowest DPU of the best schedule.
 

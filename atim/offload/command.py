@@ -14,7 +14,7 @@ from atim.errors import UsageError
 
 __all__ = ["offload"]
 
-DTYPES = ("float32", "int32", "int8", "int64", "uint8", "bool")
+DTYPES = ("float32", "int32", "int8", "int16", "int64", "uint8", "float16", "float64", "bool")
 
 
 @click.command()

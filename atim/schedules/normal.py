@@ -134,7 +134,8 @@ class _Nest:
             nest = nest.body
         if not isinstance(nest, s_tir.SBlockRealize):
             kind = type(nest).__name__
-            raise UnsupportedError(f"a block in its loops expected, {kind} found")
+            hint = ": allocate with T.sblock_alloc_buffer" if kind == "AllocBuffer" else ""
+            raise UnsupportedError(f"a block in its loops expected, {kind} found{hint}")
         return _Nest(tuple(loops), nest)
 
     def rebuilt(self, buffers: Mapping[Node, Node]) -> Node:

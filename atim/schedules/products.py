@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from atim.schedules.shapes import REGISTER_ROWS, Shape
-from atim.schedules.sketch import Columns, Sketch
+from atim.schedules.shapes import REGISTER_ROWS, VECTOR_BLOCK, Shape
+from atim.schedules.sketch import Column, Columns, Sketch
 from atim.target import (
     DMA_ALIGN_BYTES,
     MULTIPLY_BYTES,
@@ -85,6 +85,7 @@ def product_costs(sketch: Sketch, shape: Shape, columns: Columns) -> ProductCost
     if "multiply" not in columns:
         return None
     chosen = columns["multiply"]
+    place = columns.get("vector", np.zeros_like(chosen))
     row = sketch.roles.row
     rows = [o.item_bytes for o in sketch.program.inputs if o.uses(row)]
     shared = [o.item_bytes for o in sketch.program.inputs if not o.uses(row)]
@@ -93,7 +94,7 @@ def product_costs(sketch: Sketch, shape: Shape, columns: Columns) -> ProductCost
     known = (chosen != MULTIPLY_LIBRARY) | (size == 2)
     for value in np.unique(chosen[known]).tolist():
         at = chosen == value
-        for fits, form in _cases(sketch, shape, int(value), size):
+        for fits, form in _cases(sketch, shape, place, int(value), size):
             held = at & fits
             each = sum(form.row + _load(form, item) for item in rows)
             once = sum(form.shared + _load(form, item) for item in shared)
@@ -103,12 +104,16 @@ def product_costs(sketch: Sketch, shape: Shape, columns: Columns) -> ProductCost
     return ProductCosts(known, *total)
 
 
-def _cases(sketch: Sketch, shape: Shape, value: int, size: int) -> list[tuple[Mask, Form]]:
+def _cases(
+    sketch: Sketch, shape: Shape, place: Column, value: int, size: int
+) -> list[tuple[Mask, Form]]:
     """Disjoint conditions with the form that is emitted: words need operands that lie side by side
     and an unrolled body of whole words, all but single products need sums in registers."""
     count = DMA_ALIGN_BYTES // size
     registers = shape.block <= REGISTER_ROWS
     tile = sketch.roles.tile
+    # sums that wait in WRAM come into registers around the loop over a tile, if there is one
+    loop = (place != VECTOR_BLOCK) | (shape.unroll < shape.tile[tile])
     beside = all(o.innermost(tile) == 1 for o in sketch.program.inputs if o.uses(tile))
     whole = registers & (shape.unroll % count == 0) & beside
     if value == MULTIPLY_WORDS:
@@ -116,9 +121,9 @@ def _cases(sketch: Sketch, shape: Shape, value: int, size: int) -> list[tuple[Ma
         return [(whole, form), (~whole, _PLAIN[size])]
     if value == MULTIPLY_NARROW:
         return [
-            (whole, _FORMS[value]),
-            (registers & ~whole, _SINGLE),
-            (~registers, _FORMS[MULTIPLY_BYTES]),
+            (whole & loop, _FORMS[value]),
+            (registers & ~whole & loop, _SINGLE),
+            (~(registers & loop), _FORMS[MULTIPLY_BYTES]),
         ]
     if value == MULTIPLY_FLOAT:
         return [(registers, _FORMS[value]), (~registers, _PLAIN[size])]

@@ -30,6 +30,7 @@ FILE_NAME = "records.db"
 LOCK_NAME = "records.lock"
 SCHEMA_VERSION = 2
 BUSY_WAIT_S = 30.0
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -214,7 +215,9 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            raise RecordError(f"{self.path}: {error}") from error
+            damaged = getattr(error, "sqlite_errorcode", 0) in DAMAGED
+            hint = ": move it away to begin anew" if damaged else ""
+            raise RecordError(f"{self.path}: {error}{hint}") from error
         except (ValueError, TypeError, zlib.error) as error:
             raise RecordError(f"{self.path}: damaged: {error}") from error
 

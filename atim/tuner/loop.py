@@ -115,7 +115,7 @@ def tune_records(
             pass
         display.shrink(len(loop.records))
         display.finish()
-        if loop.ended != "all trials done":
+        if loop.records and loop.ended != "all trials done":
             display.say(f"stopped after {len(loop.records)} trials: {loop.ended}")
         return loop.finish()
 

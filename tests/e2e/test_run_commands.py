@@ -91,7 +91,7 @@ def test_parts_of_the_tasklets_time_make_a_whole(folder: Path) -> None:
 def test_trace_is_a_timeline_of_each_tasklet(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.run(["trace", str(folder)]) == 0
+    assert cli.run(["trace", str(folder), "-o", str(folder / "trace.json")]) == 0
     told = re.match(r"DPU [0-7]: ([\d,]+) cycles", capsys.readouterr().out)
     assert told is not None
     # of one DPU of each class: with other numbers, multiplications take other times

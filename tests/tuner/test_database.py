@@ -103,7 +103,7 @@ def test_kill_loses_nothing_finished_and_frees_the_lock(tmp_path):
 
 def test_damage_is_one_line(tmp_path):
     (tmp_path / "records.db").write_bytes(b"this is not a database" * 100)
-    with pytest.raises(RecordError, match=r"records\.db: file is not a database"):
+    with pytest.raises(RecordError, match=r"records\.db: file is not a database: move it"):
         Database(tmp_path, write=True)
 
 

@@ -112,3 +112,13 @@ def test_the_first_round_looks_hard_for_the_best_by_the_estimate():
         rows = [(space.sketches[c.sketch], np.array([c.values], np.int64)) for c in first]
         best.append(min(describe(*row)[1][0] for row in rows))
     assert max(best) < min(best) + 0.01
+
+
+def test_sums_that_wait_in_wram_need_a_loop_over_the_tile_for_narrow_products():
+    (sketch,) = [s for s in space_of("mtv", (4096, 778)).sketches if s.name == "rows_split"]
+    base = {"dpus_i": 64, "pieces": 4, "tasklets": 16, "row_block": 2, "vector": 1, "tile": 32}
+    base |= {"even": 1, "multiply": 4, "host_threads": 1}
+    rows = [[(base | {"unroll": n})[d.name] for d in sketch.decisions] for n in (32, 16)]
+    # built kernels: 20930 and 5063 instructions a tasklet
+    slots = terms_of(sketch, np.array(rows))["instructions"]
+    assert slots == pytest.approx([20930, 5063], rel=0.15)
