@@ -82,7 +82,13 @@ def _first_difference(imported: Imported) -> str | None:
     """
     assert imported.trace is not None
     wanted = imported.trace()
-    known = [(p, v, n) for p, v, n in imported.values if n in wanted and isinstance(v, relax.Var)]
+    blocks = imported.module["main"].body.blocks
+    made = {str(binding.var.name) for block in blocks for binding in block.bindings}
+    known = [
+        (place, value, name)
+        for place, value, name in imported.values
+        if name in wanted and isinstance(value, relax.Var) and str(value.name) in made
+    ]
     everything = replace(imported, module=_with_all_values(imported, [v for _, v, _ in known]))
     lowered = lower(replace(everything, states=()))
     graph = read_graph(lowered.module)

@@ -191,6 +191,44 @@ def _extremum(operator: Callable[..., Any]) -> Converter:
     return convert
 
 
+def _clamp(node: Any, importer: Any) -> Any:
+    """Between two scalars or tensors, either of which may be missing."""
+    dtype, given = dtype_of(node.meta["val"]), importer.env[node.args[0]]
+    if str(given.ty.dtype) != dtype:
+        given = _emit(importer, relax.op.astype(given, dtype))
+    result = given
+    for position, name, operator in _BOUNDS:
+        bound = _argument(node, position, name, None)
+        if bound is None:
+            continue
+        if isinstance(bound, int | float):
+            if np.issubdtype(dtype, np.integer) and np.array(bound).astype(dtype) != bound:
+                raise ValueError(f"{node.target}: {name} {bound} is no {dtype}")  # to PyTorch
+            bound = relax.const(bound, dtype)
+        else:
+            bound = _emit(importer, relax.op.astype(importer.env[bound], dtype))
+        result = _emit(importer, operator(result, bound))
+    if np.issubdtype(dtype, np.floating):  # the smaller and the larger of NaN and x are x in TVM
+        result = _emit(importer, relax.op.where(relax.op.isnan(given), given, result))
+    return result
+
+
+_BOUNDS = ((1, "min", relax.op.maximum), (2, "max", relax.op.minimum))
+
+
+def _shift(operator: Callable[..., Any]) -> Converter:
+    """By a constant: a product with a power of two, or the floor of a quotient."""
+
+    def convert(node: Any, importer: Any) -> Any:
+        x, dtype, count = importer.env[node.args[0]], dtype_of(node.meta["val"]), node.args[1]
+        bits = np.iinfo(dtype).bits
+        if not isinstance(count, int) or not 0 <= count < bits - 1 or str(x.ty.dtype) != dtype:
+            raise ValueError(f"{node.target}: not by a constant of 0 to {bits - 2}")  # to PyTorch
+        return _emit(importer, operator(x, relax.const(1 << count, dtype)))
+
+    return convert
+
+
 def _triangle(upper: bool) -> Converter:
     def convert(node: Any, importer: Any) -> Any:
         diagonal = _argument(node, 1, "diagonal", 0)
@@ -261,6 +299,12 @@ CONVERTERS: dict[str, Converter] = {
     "new_full.default": _filled(2),
     "amax.default": _extremum(relax.op.max),
     "amin.default": _extremum(relax.op.min),
+    "clamp.default": _clamp,
+    "clamp.Tensor": _clamp,
+    "__lshift__.Scalar": _shift(relax.op.multiply),
+    "__rshift__.Scalar": _shift(relax.op.floor_divide),
+    "bitwise_left_shift.Tensor_Scalar": _shift(relax.op.multiply),
+    "bitwise_right_shift.Tensor_Scalar": _shift(relax.op.floor_divide),
     "triu.default": _triangle(True),
     "tril.default": _triangle(False),
     "scaled_dot_product_attention.default": _attention,

@@ -48,7 +48,14 @@ def attention(x: Any, mask: Any) -> Any:
     return functional.scaled_dot_product_attention(x, x + 1, x - 1, attn_mask=mask)
 
 
+UNKNOWN = torch.tensor([[float("nan"), float("inf"), 3.0, -9.0]])
+
 RIGHT = {
+    "clamp of bytes": (lambda x: x.clamp(min=-3) + x.clamp(max=4) + x.clamp(-2, 2), (BYTES,)),
+    "clamp of NaN": (lambda x: x.clamp(-1.5, 2.5) + x.clamp(min=0.5), (UNKNOWN,)),
+    "clamp by tensors": (lambda x: x.clamp(torch.tensor(1.5), x[0]), (X,)),
+    "shift": (lambda x: (x >> 3) + (x << 2) + torch.bitwise_right_shift(x, 5), (BYTES,)),
+    "shift of words": (lambda x: (x.int() * 99991 >> 10) << 1, (BYTES,)),
     "negative select": (lambda x: x[:, -1] + x[..., -2, :], (X,)),
     "negative index": (lambda x, i: x[:, i], (X, torch.tensor([-1, 0, -3]))),
     "negative index on every axis": (
@@ -71,6 +78,24 @@ RIGHT = {
 def test_what_the_importer_gets_wrong_is_mended(case: str) -> None:
     function, inputs = RIGHT[case]
     prepared(function, *inputs)
+
+
+def test_clamp_and_shift_need_no_pytorch() -> None:
+    found = prepared(lambda x: ((x.int() * 3) >> 2).clamp(min=0) << 1, BYTES)
+    assert not found.imported.fallbacks
+    # out of the type's range: as PyTorch has it
+    beyond = prepared(lambda x: x.clamp(-5, 9), BYTES.to(torch.uint8))
+    assert [place.operator for place in beyond.imported.fallbacks] == ["clamp.default"]
+
+
+def test_a_difference_after_a_constant_names_its_nest(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(node: Any, translator: Any) -> Any:
+        x = translator.env[node.args[0]]
+        return translator.block_builder.emit(converters.relax.op.add(x, x))
+
+    monkeypatch.setitem(converters.CONVERTERS, "clamp.Tensor", wrong)
+    with pytest.raises(MismatchError, match=r"operator clamp\.Tensor"):
+        prepared(lambda x: x.clamp(torch.tensor(1.5)), X)
 
 
 def test_integer_sums_above_2_to_the_24_are_exact() -> None:
