@@ -135,7 +135,8 @@ def test_a_tuned_program_is_right(run: StagedRun, rng: np.random.Generator) -> N
     np.testing.assert_allclose(output, softmax(values), rtol=1e-5)
     assert timing.total == pytest.approx(run.best.timing.total, rel=0.1)
     alone = [part.timing for part in run.best.parts]
-    assert run.best.timing.h2d < sum(t.h2d for t in alone)  # values stay, and are not counted
+    # with a trial a stage the tiles need not agree; where they do, values stay and don't count
+    assert run.best.timing.h2d <= sum(t.h2d for t in alone)
     assert run.best.timing.total < sum(t.total for t in alone) * 1.01
 
 
