@@ -112,8 +112,11 @@ def _cases(
     count = DMA_ALIGN_BYTES // size
     registers = shape.block <= REGISTER_ROWS
     tile = sketch.roles.tile
-    # sums that wait in WRAM come into registers around the loop over a tile, if there is one
-    loop = (place != VECTOR_BLOCK) | (shape.unroll < shape.tile[tile])
+    # sums that wait in WRAM, those of several groups of rows, come into registers around the loop
+    # over a tile, if there is one
+    row = sketch.roles.row
+    alone = np.minimum(shape.task[row], sketch.program.axes[row].extent) <= shape.block
+    loop = (place != VECTOR_BLOCK) | alone | (shape.unroll < shape.tile[tile])
     beside = all(o.innermost(tile) == 1 for o in sketch.program.inputs if o.uses(tile))
     whole = registers & (shape.unroll % count == 0) & beside
     if value == MULTIPLY_WORDS:

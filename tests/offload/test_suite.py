@@ -15,6 +15,8 @@ def test_what_a_row_fails_for() -> None:
     slower = replace(ROW, seconds={**ROW.seconds, "ours": 1.03})
     assert slower.faults == ["ours is not the best, predicted"]
     assert replace(ROW, ran={"greedy": 1.0, "ours": 1.01}).faults == []
+    # where ours takes too long to run
+    assert replace(ROW, ran={"all-host": 1.0}).faults == []
     ran = replace(ROW, ran={"greedy": 1.0, "ours": 1.06})
     assert ran.faults == ["ours is not the best, run", "ours takes other than predicted"]
     assert "2.00x, 3 moved; run: greedy 1000.00 ours 1060.00 ms" in ran.line()
