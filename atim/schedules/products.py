@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from atim.schedules.shapes import REGISTER_ROWS, VECTOR_BLOCK, Shape
+from atim.schedules.shapes import REGISTER_ROWS, VECTOR_BLOCK, Shape, one_group
 from atim.schedules.sketch import Column, Columns, Sketch
 from atim.target import (
     DMA_ALIGN_BYTES,
@@ -114,9 +114,8 @@ def _cases(
     tile = sketch.roles.tile
     # sums that wait in WRAM, those of several groups of rows, come into registers around the loop
     # over a tile, if there is one
-    row = sketch.roles.row
-    alone = np.minimum(shape.task[row], sketch.program.axes[row].extent) <= shape.block
-    loop = (place != VECTOR_BLOCK) | alone | (shape.unroll < shape.tile[tile])
+    once = one_group(sketch, shape)
+    loop = (place != VECTOR_BLOCK) | once | (shape.unroll < shape.tile[tile])
     beside = all(o.innermost(tile) == 1 for o in sketch.program.inputs if o.uses(tile))
     whole = registers & (shape.unroll % count == 0) & beside
     if value == MULTIPLY_WORDS:

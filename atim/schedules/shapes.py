@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from math import gcd, lcm
 
 import numpy as np
+import numpy.typing as npt
 
 from atim.schedules.sketch import Column, Columns, Sketch
 from atim.target import DMA_ALIGN_BYTES, DMA_MAX_BYTES, MULTIPLY_FLOAT
@@ -30,6 +31,7 @@ __all__ = [
     "alignment",
     "canonical",
     "ceil_div",
+    "one_group",
     "round_up",
     "shape_of",
     "shared_chunks",
@@ -166,7 +168,7 @@ def canonical(sketch: Sketch, matrix: Column) -> Column:
         used["cyclic"] = np.where((shape.steps == 1) | (shape.tasklets == 1), 0, columns["cyclic"])
     if "vector" in columns:
         # one group of rows: nothing to keep the vector for, unless other tasklets share it
-        alone = np.minimum(shape.task[row], sketch.program.axes[row].extent) <= shape.block
+        alone = one_group(sketch, shape)
         kept = columns["vector"]
         kept = np.where(alone & (kept == VECTOR_BLOCK), VECTOR_ROW, kept)
         alone = alone & (shape.threads == 1) & (shape.steps == 1)
@@ -174,6 +176,12 @@ def canonical(sketch: Sketch, matrix: Column) -> Column:
             alone = alone & ((shape.dpu[axis] == 1) | (axis == row))
         used["vector"] = np.where(alone, VECTOR_ROW, kept)
     return np.stack([used.get(name, columns[name]) for name in sketch.names], axis=1)
+
+
+def one_group(sketch: Sketch, shape: Shape) -> npt.NDArray[np.bool_]:
+    """A tasklet's rows are handled together, all at once."""
+    row = sketch.roles.row
+    return np.minimum(shape.task[row], sketch.program.axes[row].extent) <= shape.block
 
 
 def ceil_div(a: Column, b: Column | int) -> Column:
