@@ -79,9 +79,8 @@ def _closing(rows: Sequence[Row], quick: bool) -> int:
     for row, fault in bad:
         click.echo(f"{fault}: {row.line()}", err=True)
     compared = [row for row in rows if row.moved and "ours" in row.ran]
-    click.echo(
-        f"{len(rows)} rows, {len(compared)} of them with launches of ours run; {len(bad)} not as they should be"
-    )
+    click.echo(f"{len(rows)} rows, launches of ours run in {len(compared)} of them")
+    click.echo(f"{len(bad)} not as they should be")
     return 1 if bad else 0
 
 
