@@ -28,11 +28,23 @@ def suites() -> dict[str, str]:
     return found
 
 
+def _numbers(_: click.Context, __: click.Parameter, text: str | None) -> tuple[int, ...] | None:
+    """Of "91,145"."""
+    if text is None:
+        return None
+    parts = text.split(",")
+    if not all(part.isdecimal() and int(part) for part in parts):
+        raise click.BadParameter(f"{text!r} are no whole numbers from 1, such as 91,145")
+    return tuple(map(int, parts))
+
+
 @click.command
 @click.argument("suite", required=False)
 @click.option("--quick", is_flag=True, help="Fewer and smaller cases.")
-@click.option("--lengths", default="", help="figure12: other values of L, as in 91,145.")
-def main(suite: str | None, quick: bool, lengths: str) -> None:
+@click.option("--lengths", callback=_numbers, help="figure12: other values of L, as in 91,145.")
+@click.option("--cases", type=click.IntRange(1), help="programs: how many candidates.")
+@click.option("--seed", type=click.IntRange(0), help="programs: of shapes, candidates and arrays.")
+def main(suite: str | None, quick: bool, **chosen: int | tuple[int, ...] | None) -> None:
     """Run SUITE and print its table; without SUITE, list the suites."""
     found = suites()
     if suite is None:
@@ -44,9 +56,9 @@ def main(suite: str | None, quick: bool, lengths: str) -> None:
         click.echo(f"error: no suite {suite!r}; there are {', '.join(found)}", err=True)
         sys.exit(2)
     module = importlib.import_module(f"benchmarks.{suite.replace('-', '_')}")
-    options = {"lengths": lengths} if lengths else {}
-    if options and "lengths" not in inspect.signature(module.run).parameters:
-        click.echo(f"error: suite {suite} takes no --lengths", err=True)
+    options = {name: value for name, value in chosen.items() if value is not None}
+    for name in options.keys() - inspect.signature(module.run).parameters.keys():
+        click.echo(f"error: suite {suite} takes no --{name}", err=True)
         sys.exit(2)
     sys.exit(module.run(quick=quick, **options) or 0)
 

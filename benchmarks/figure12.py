@@ -19,7 +19,7 @@ and drop the checks from three of them, where the times measured at O1 have them
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -210,17 +210,16 @@ def judge(measured: dict[Case, dict[str, float]], known: dict[Case, dict[str, fl
     return good
 
 
-def cases_of(lengths: str, quick: bool) -> list[Case]:
+def cases_of(lengths: Sequence[int], quick: bool) -> list[Case]:
     """The published rows, or those of the lengths asked for (up to 16: VA)."""
     known = list(published())
     if not lengths:
         return [c for c in known if not quick or c.length in QUICK]
-    wanted = [int(n) for n in lengths.split(",")]
     names = dict.fromkeys(c.name for c in known)
-    return [Case(n, size) for n in names for size in wanted if (n == "VA") == (size <= LARGEST_VA)]
+    return [Case(n, size) for n in names for size in lengths if (n == "VA") == (size <= LARGEST_VA)]
 
 
-def run(quick: bool = False, lengths: str = "") -> int:
+def run(quick: bool = False, lengths: Sequence[int] = ()) -> int:
     """Print the study; 1 when an order or a mean is outside of its limit."""
     known = published()
     measured = {case: measure(case) for case in cases_of(lengths, quick)}
