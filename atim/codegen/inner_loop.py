@@ -91,15 +91,21 @@ class Words:
     loads: tuple[ir.TensorLoad, ...]
 
 
+def _is_serial(stmt: Stmt) -> bool:
+    return isinstance(stmt, For) and stmt.kind == ForKind.SERIAL
+
+
 def match_loop(stmt: Stmt, marks: Collection[str]) -> Loop | None:
-    """Loops around one product with one of these marks, and nothing else."""
+    """Loops around one product with one of these marks, and nothing else. Of those to unroll only
+    loops of constant length are: the last piece of a reduction may have a shorter one."""
     outer: list[For | IfThenElse] = []
     unrolled: list[For] = []
     while True:
-        if isinstance(stmt, For) and stmt.kind == ForKind.UNROLLED:
+        copied = isinstance(stmt, For) and stmt.kind == ForKind.UNROLLED
+        if copied and isinstance(stmt.extent, tirx.IntImm):
             unrolled.append(stmt)
             stmt = stmt.body
-        elif isinstance(stmt, For) and stmt.kind == ForKind.SERIAL and not unrolled:
+        elif (copied or _is_serial(stmt)) and not unrolled:
             outer.append(stmt)
             stmt = stmt.body
         elif isinstance(stmt, IfThenElse) and stmt.else_case is None and not unrolled:

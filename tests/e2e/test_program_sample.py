@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from atim.target import MULTIPLY_WORDS
 from benchmarks.program_stages import PROGRAMS
-from benchmarks.programs import run_job, shapes_of
+from benchmarks.programs import Case, run_case, run_job, shapes_of, stages_in
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -19,3 +20,14 @@ def test_equal_to_numpy(program: str) -> None:
     for sizes in (shapes[number % len(shapes)],):
         results = run_job((program, dtype, sizes, number, 1))
         assert results[-1].kind is None, f"{results[-1].case}: {results[-1].message}"
+
+
+def test_words_of_a_shorter_last_piece() -> None:
+    sizes = (16, 16, 15)  # pieces of 8 and 7 columns, two of them side by side
+    _, ((*sketches,),) = stages_in("batched matrix vector", "uint8", sizes)
+    number = next(i for i, sketch in enumerate(sketches) if sketch.name == "rows_split")
+    drawn = {"dpus_i1": 2, "pieces": 2, "tasklets_outer": 6, "tile": 8, "vector": 1, "unroll": 2}
+    drawn |= {"multiply": MULTIPLY_WORDS}
+    values = tuple(drawn.get(name, 1) for name in sketches[number].names)
+    result = run_case(Case("batched matrix vector", "uint8", sizes, ((number, values),), 0))
+    assert result.kind is None, result.message
