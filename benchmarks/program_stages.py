@@ -6,6 +6,7 @@ import numpy as np
 from scipy import special
 from tvm import te, tirx, topi
 
+from benchmarks.program_more import MORE
 from benchmarks.program_specials import SPECIALS
 from benchmarks.program_table import (
     FLOATS,
@@ -189,4 +190,4 @@ STAGED: dict[str, Row] = {
     "dilated convolution": Row(2, ("int32", "int8", "float32"), dilated_convolution),
     "batched matmul transposed": Row(3, WIDE, batched_matmul_transposed),
 }
-PROGRAMS: dict[str, Row] = {**PLAIN, **SPECIALS, **STAGED}
+PROGRAMS: dict[str, Row] = {**PLAIN, **MORE, **SPECIALS, **STAGED}

@@ -41,12 +41,10 @@ class Row:
 
 
 def fill(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
-    """Full-range integers (of at most 32 bits), or whole floats from -8 to 8."""
+    """Full-range integers, or whole floats from -8 to 8."""
     if np.dtype(dtype).kind == "f":
         return rng.integers(-8, 9, shape).astype(dtype)
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-    if dtype == "int64":
-        low, high = -(2**40), 2**40
     return rng.integers(low, high, shape, dtype=dtype, endpoint=True)
 
 
