@@ -14,6 +14,7 @@ INPUTS = 4  # 64-bit values each function receives
 TYPES = ("int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t")
 _WEIGHTS = (2, 2, 2, 2, 6, 5, 4, 4)
 _BITS = {name: int(name.strip("uint_")) for name in TYPES}
+_ARRAYS = (("words", 16), ("longs", 8), ("bytes", 32), ("halves", 16), ("packs", 4))
 _CONSTANTS = (
     0, 1, 2, 3, 4, 5, 7, 8, 10, 15, 16, 31, 32, 63, 64, 100, 127, 128, 255, 256, 1000, 1023, 1024,
     2047, 2048, 4095, 32767, 32768, 65535, 65536, 0x7FFFFF, 0x800000, 0x7FFFFFFF, 0x80000000,
@@ -84,9 +85,7 @@ class _Generator:
         return self.constant(type_)
 
     def memory(self) -> str:
-        array, size = self.rng.choice(
-            (("words", 16), ("longs", 8), ("bytes", 32), ("halves", 16), ("packs", 4))
-        )
+        array, size = self.rng.choice(_ARRAYS)
         if self.rng.random() < 0.5:
             index = str(self.rng.randrange(size))
         else:
@@ -218,8 +217,10 @@ class _Generator:
                 self.emit("} else {")
                 self.block(self.rng.randint(1, 3))
             self.emit("}")
-        elif kind < 0.9:
+        elif kind < 0.85:
             self.loop()
+        elif kind < 0.92:
+            self.sweep()
         else:
             self.switch()
 
@@ -259,6 +260,33 @@ class _Generator:
         self.emit("}")
         del self.variables[counter]
         self.loops -= 1
+
+    def sweep(self) -> None:
+        """Several sums over arrays that are only read, up to a limit; with enough calls in the body
+        the limit does not stay in a register."""
+        limit, counter = self.name("n"), self.name("i")
+        self.emit(f"const uint32_t {limit} = {self.expression('uint32_t', 1)} & 3;")
+        some = []
+        for array, size in self.rng.sample(_ARRAYS[:-1], self.rng.randint(1, 3)):
+            some.append(self.name("a"))
+            first = f"{self.expression('uint32_t', 1)} & {size // 2 - 1}"
+            self.emit(f"const __typeof__({array}[0]) *{some[-1]} = {array} + ({first});")
+        sums = {self.name("s"): self.type() for _ in range(self.rng.choice((1, 3, 6, 9)))}
+        for name, type_ in sums.items():
+            self.emit(f"{type_} {name} = {self.leaf(type_)};")
+        start = self.rng.choice((0, 0, 0, 1, 2))
+        self.emit(f"for (uint32_t {counter} = {start}; {counter} < {limit}; {counter}++) {{")
+        for name, type_ in sums.items():
+            unsigned = f"uint{max(32, _BITS[type_])}_t"
+            item, other = f"{self.rng.choice(some)}[{counter}]", self.leaf(type_)
+            if self.rng.random() < 0.7:
+                wide = self.rng.choice(("uint32_t", "uint64_t"))
+                other = f"(({wide}){other} / (({wide}){item} | 1))"
+            op = self.rng.choice("+-^")
+            right = f"(({unsigned}){item} {self.rng.choice('+*^')} ({unsigned}){other})"
+            self.emit(f"    {name} = ({type_})(({unsigned}){name} {op} {right});")
+        self.emit("}")
+        self.variables |= sums
 
     def switch(self) -> None:
         self.emit(f"switch ({self.expression('uint32_t', 2)} & 7) {{")

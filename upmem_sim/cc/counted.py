@@ -54,6 +54,8 @@ def _counted_loop(blocks: list[Block], k: int) -> _Loop | None:
     index, limit = last.args
     if not isinstance(index, str) or index not in GENERAL or not isinstance(limit, str | int):
         return None
+    if isinstance(limit, str) and _written(block, limit):  # as when it is loaded from the stack
+        return None
     exits = [s for s in block.successors if s != k]
     after = block.leaves | (blocks[exits[0]].live_in if exits else 0)
     start = _constant_at_end(entries[0], index)
