@@ -17,7 +17,7 @@ from tvm import ir, tirx
 
 from atim.target import ATTRIBUTE_MARGINS
 
-__all__ = ["BACKWARDS_MARGIN", "Grown", "margins_of", "with_margins"]
+__all__ = ["BACKWARDS_MARGIN", "Grown", "is_inside", "margins_of", "with_margins"]
 
 # elements in front of an axis that is read backwards: more than any box reaches beyond its end
 BACKWARDS_MARGIN = 1 << 17
@@ -66,6 +66,11 @@ def with_margins(func: tirx.PrimFunc, grown: Mapping[str, Grown]) -> tirx.PrimFu
     params = [moved[p][0] if p in moved else p for p in func.params]
     result = tirx.PrimFunc(params, body, func.ret_type, attrs=func.attrs)
     return result.with_attr(ATTRIBUTE_MARGINS, attribute)
+
+
+def is_inside(func: tirx.PrimFunc) -> bool:
+    """No tensor of the program is read outside of itself, whatever its conditions say."""
+    return ATTRIBUTE_MARGINS in dict(func.attrs or {})
 
 
 def margins_of(func: tirx.PrimFunc) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:

@@ -70,6 +70,30 @@ def mean_of_columns(dtype: str, sizes: tuple[int, ...]) -> Made:
     return [a, y], lambda v: v["A"].sum(0, dtype=dtype) * v["A"].dtype.type(0.125)
 
 
+def clipped_maxima(dtype: str, sizes: tuple[int, ...]) -> Made:
+    """The same function in the reduction's finish and after it."""
+    m, n = sizes
+    a, k = tensor("A", dtype, m, n), axis(n)
+    t = te.compute((m,), lambda i: te.max(a[i, k], axis=k), "t")
+    y = te.compute((m,), lambda i: tirx.max(t[i], const(2, dtype)), "y")
+    return [a, y], lambda v: np.maximum(v["A"].max(1), v["A"].dtype.type(2))
+
+
+def sums_of_two_halves(dtype: str, sizes: tuple[int, ...]) -> Made:
+    """Conditions on axes, in a reduction and after it; the tensor after it is read shifted."""
+    m, n = sizes
+    a, b, c, k = tensor("A", dtype, n), tensor("B", dtype, m, n), tensor("c", dtype, m), axis(n)
+    half, zero = n // 2, const(0, dtype)
+    t = te.compute((m,), lambda i: te.sum(tirx.if_then_else(k < half, a[k], b[i, k]), axis=k), "t")
+    y = te.compute((m,), lambda i: t[i] - tirx.if_then_else(i >= 1, c[i - 1], zero), "y")
+
+    def reference(v: Arrays) -> Array:
+        sums = v["A"][:half].sum(dtype=dtype) + v["B"][:, half:].sum(1, dtype=dtype)
+        return np.asarray(sums - np.pad(v["c"], (1, 0))[:-1])
+
+    return [a, b, c, y], reference
+
+
 def places_in_columns(dtype: str, sizes: tuple[int, ...]) -> Made:
     a = tensor("A", dtype, *sizes)
     return [a, topi.argmax(a, axis=0)], lambda v: v["A"].argmax(0).astype("int32")
@@ -192,6 +216,8 @@ MORE: dict[str, Row] = {
     "bytes matmul": Row(3, ("int8", "uint8", "int16"), bytes_matmul),
     "sums of outer axes": Row(3, TYPES, sums_of_outer_axes),
     "mean of columns": Row(2, FLOATS, mean_of_columns),
+    "clipped maxima": Row(2, TYPES, clipped_maxima),
+    "sums of two halves": Row(2, TYPES, sums_of_two_halves),
     "places in columns": Row(2, TYPES, places_in_columns),
     "maximum pooling": Row(2, ("int8", "uint8", "int32", "float32"), maximum_pooling),
     "average pooling": Row(2, FLOATS, average_pooling),

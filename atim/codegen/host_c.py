@@ -237,9 +237,10 @@ def emit_host(parts: Split, placed: Placed, title: str) -> HostText:
         pieces.append(UNPACK)
     for tile in plan.tiles:
         pieces += _tile_functions(tile)
-    prepare, prepare_args = host_work("prepare", parts.before, placed.tensors)
-    finish, finish_args = host_work("finish", parts.after, placed.tensors)
-    text = "\n".join([*pieces, *prepare, *finish])
+    helpers: dict[str, str] = {}
+    prepare, prepare_args = host_work("prepare", parts.before, placed.tensors, helpers)
+    finish, finish_args = host_work("finish", parts.after, placed.tensors, helpers)
+    text = "\n".join([*pieces, *helpers.values(), *prepare, *finish])
     threads = max((_threads(nest) for nest in (*parts.before, *parts.after)), default=1)
     return HostText(text, prepare_args, finish_args, threads)
 
@@ -273,9 +274,13 @@ def _tile_functions(tile: Tile) -> list[str]:
 
 
 def host_work(
-    name: str, nests: Sequence[Nest], tensors: Mapping[tirx.Var, Tensor]
+    name: str,
+    nests: Sequence[Nest],
+    tensors: Mapping[tirx.Var, Tensor],
+    helpers: dict[str, str],
 ) -> tuple[list[str], tuple[str, ...]]:
-    """A function that runs the nests in order, and the tensors it takes. Nothing for no nests."""
+    """A function that runs the nests in order, and the tensors it takes. Nothing for no nests. The
+    functions that they call go to `helpers`, by name."""
     if not nests:
         return [], ()
     args = _arguments(nests, tensors)
@@ -285,6 +290,7 @@ def host_work(
         parallel = isinstance(body, For) and body.kind == ForKind.PARALLEL
         emitter = Host(body, nest, args, tensors)
         pieces.append(emitter.function(f"{name}_{i}"))
+        helpers |= emitter.helpers
         if parallel:
             calls.append(
                 f"    fork_join({name}_{i}, (void *)tensors, {int(body.extent)}, threads);"
@@ -368,8 +374,7 @@ class Host(Emitter):
         if not parallel:
             lines += ["    (void)begin;", "    (void)end;"]
         frees = [f"    free({self.text[b]});" for b in self.nest.buffers]
-        text = "\n".join([*lines, *self.lines, *frees, "}\n"])
-        return "\n".join([*self.helpers.values(), text])
+        return "\n".join([*lines, *self.lines, *frees, "}\n"])
 
     def _argument(self, buffer: tirx.Var) -> str:
         position = next(i for i, b in enumerate(self.args) if b.same_as(buffer))

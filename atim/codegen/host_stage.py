@@ -67,6 +67,7 @@ def host_stage(func: tirx.PrimFunc, threads: int) -> HostStage:
     if len({t.name for t in tensors.values()}) < len(tensors):
         raise UnsupportedError("host stage: two tensors have the same name")
     title = " and ".join(t.name for t in tensors.values() if t.role == "output")
-    pieces, args = host_work(FUNCTION, nests, tensors)
-    text = "\n".join([head_text(title), *pieces])
+    helpers: dict[str, str] = {}
+    pieces, args = host_work(FUNCTION, nests, tensors, helpers)
+    text = "\n".join([head_text(title), *helpers.values(), *pieces])
     return HostStage(text, tuple(tensors.values()), args, elements, threads)

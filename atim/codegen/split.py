@@ -19,7 +19,7 @@ from tvm.tirx import For, ForKind, IfThenElse, SeqStmt, Stmt
 
 from atim.codegen.affine import affine, below_zero, coarsest, less
 from atim.errors import ScheduleError, UnsupportedError
-from atim.margins import margins_of
+from atim.margins import is_inside, margins_of
 from atim.products import product_of
 from atim.target import (
     ANNOTATE_MULTIPLY,
@@ -90,11 +90,11 @@ class Split:
 def split(func: tirx.PrimFunc) -> Split:
     """Cut a scheduled function. Raises `ScheduleError` if no loop, or more than one nest, is bound
     to DPUs."""
-    margins = margins_of(func)
-    module = tvm.IRModule({"main": _renamed(func, "if_then_else", CHOOSE) if margins else func})
+    margins, inside = margins_of(func), is_inside(func)
+    module = tvm.IRModule({"main": _renamed(func, "if_then_else", CHOOSE) if inside else func})
     for front_pass in FRONT_PASSES:
         module = front_pass(module)
-    func = _renamed(module["main"], CHOOSE, "if_then_else") if margins else module["main"]
+    func = _renamed(module["main"], CHOOSE, "if_then_else") if inside else module["main"]
     root = func.body.block
     children = list(root.body.seq) if isinstance(root.body, SeqStmt) else [root.body]
     kernels = [i for i, child in enumerate(children) if thread_extents(child, "blockIdx")]
@@ -117,7 +117,7 @@ def split(func: tirx.PrimFunc) -> Split:
 
 def _renamed(func: tirx.PrimFunc, old: str, new: str) -> tirx.PrimFunc:
     """Conditionals under another name: TVM cuts a region to where a condition holds, which makes
-    the indices of buffers piecewise; with margins there is no need to."""
+    the indices of buffers piecewise; where every read is inside there is no need to."""
 
     def change(call: ir.Call) -> ir.Call:
         name = operation(call)

@@ -161,6 +161,8 @@ def analyse(func: tirx.PrimFunc) -> Program:
     spatial = [i for i, axis in enumerate(axes) if not axis.reduce]
     if not _identity(output, spatial):
         raise UnsupportedError(f"block {name}: output not indexed by its axes in order")
+    if not inputs and len(spatial) < len(axes):
+        raise UnsupportedError(f"block {name}: a reduction that reads no tensor")
     epilogue = None if after is None else _epilogue(schedule.get(after), output, axes)
     grown, inputs = _grown(schedule, block, axes, inputs, epilogue)
     return Program(
@@ -225,8 +227,7 @@ def _grown(
             )
             grown[operand.name] = Grown(margin, sizes, region)
         result.append(operand)
-    func = schedule.mod["main"]
-    return with_margins(func, grown) if grown else func, tuple(result)
+    return with_margins(schedule.mod["main"], grown), tuple(result)
 
 
 def _room(operand: Operand, axes: tuple[Axis, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -276,7 +277,7 @@ def inlined(schedule: Schedule) -> tuple[Node, Node | None]:
 
 
 def _epilogue(block: Node, result: Operand, axes: tuple[Axis, ...]) -> Epilogue:
-    """What a kernel has no functions for is a nest of the host."""
+    """What a kernel has no functions for, or reads outside or backwards, is a nest of the host."""
     output, inputs, operations = _body(block, [iv.var for iv in block.iter_vars], on_host)
     spatial = [i for i, axis in enumerate(axes) if not axis.reduce]
 
@@ -297,9 +298,10 @@ def _epilogue(block: Node, result: Operand, axes: tuple[Axis, ...]) -> Epilogue:
     fused = _identity(widened(output), spatial) and all(
         _identity(read, spatial) for read in reads if read.name == result.name
     )
-    calls = calls_of(block.body.value)
-    fused = fused and all(on_dpus(name, dtype) for name, dtype in calls)
+    fused = fused and all(on_dpus(name, dtype) for name, dtype in calls_of(block.body.value))
     others = tuple(read for read in reads if read.name != result.name)
+    inside = [_room(read, axes) == ((0,) * len(read.shape), read.shape) for read in others]
+    fused = fused and all(inside)
     return Epilogue(str(block.name_hint), others, widened(output), operations, fused)
 
 
@@ -368,9 +370,7 @@ def is_reduction(block: Node) -> bool:
 def _axis(iv: tirx.IterVar, block: str) -> Axis:
     kind = int(iv.iter_type)
     if kind not in (_SPATIAL, _REDUCE):
-        raise UnsupportedError(
-            f"block {block}: axis {iv.var.name} is neither spatial nor a reduction"
-        )
+        raise UnsupportedError(f"block {block}: axis {iv.var.name} is neither spatial nor reduced")
     extent = iv.dom.extent
     if not isinstance(extent, tirx.IntImm):
         raise UnsupportedError(f"block {block}: axis {iv.var.name} has no static extent")

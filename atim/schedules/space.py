@@ -39,11 +39,14 @@ def design_space(
 
 def sketches_of(program: Program, target: Target, resident: tuple[str, ...] = ()) -> list[Sketch]:
     """As `design_space`, for a program analysed already."""
-    after = program.epilogue.inputs if program.epilogue else ()
-    known = [operand.name for operand in (*program.inputs, *after)]
+    after = program.epilogue
+    read = [o.name for o in (*program.inputs, *(after.inputs if after else ()))]
+    results = {program.output.name, after.output.name if after else ""}
+    known = [name for p in program.original.params if (name := str(p.name)) not in results]
     for name in resident:
         if name not in known:
             raise UsageError(f"resident: {name!r} unknown, inputs: {', '.join(known)}")
+    resident = tuple(name for name in resident if name in read)
     if not program.spatial:
         raise UnsupportedError(f"block {program.block}: no spatial axis")
     if not program.reduction:

@@ -219,6 +219,16 @@ def twins() -> list[te.Tensor]:
     return [a, b, te.compute((8,), lambda i: a[i] + b[i], "y")]
 
 
+def sums_of_places() -> list[te.Tensor]:
+    a, k = te.placeholder((8,), "int32", "A"), te.reduce_axis((0, 5), "k")
+    return [a, te.compute((8,), lambda i: te.sum(k + i, axis=k), "y")]
+
+
+def unread() -> list[te.Tensor]:
+    a, b = (te.placeholder((8,), "int32", name) for name in "AB")
+    return [a, b, te.compute((8,), lambda i: a[i] + 1, "y")]
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -227,6 +237,7 @@ def twins() -> list[te.Tensor]:
         (reversal, "block y: A is read at two different indices"),
         (halves, "block y: y is bfloat16, known are bool, int8"),
         (twins, "block y: two tensors are named A"),
+        (sums_of_places, "block y: a reduction that reads no tensor"),
     ],
 )
 def test_refusals_name_the_block(make: Callable[[], list[te.Tensor]], message: str) -> None:
@@ -241,6 +252,9 @@ def test_unknown_resident_operand() -> None:
     assert design_space(func, TARGET, ("W", "b"))
     with pytest.raises(UsageError, match="resident: 'V' unknown, inputs: A, W, b"):
         design_space(func, TARGET, ("V",))
+    assert design_space(te.create_prim_func(unread()), TARGET, ("B",))[0].resident == ()
+    with pytest.raises(UsageError, match="resident: 'y' unknown, inputs: A, B"):
+        design_space(te.create_prim_func(unread()), TARGET, ("y",))
 
 
 def test_arithmetic_is_counted_without_indices() -> None:
