@@ -37,7 +37,10 @@ class Grown:
 
 
 def with_margins(func: tirx.PrimFunc, grown: Mapping[str, Grown]) -> tirx.PrimFunc:
-    """The program with these inputs (by name) declared larger."""
+    """The program with these inputs (by name) declared larger; as it is where there are none and no
+    condition depends on it that reads are inside (`is_inside`)."""
+    if not grown and not _has_conditions(func):
+        return func
     moved: dict[Node, tuple[Node, Grown]] = {}
     attribute: dict[str, Sequence[int]] = {}
     for param in func.params:
@@ -66,6 +69,12 @@ def with_margins(func: tirx.PrimFunc, grown: Mapping[str, Grown]) -> tirx.PrimFu
     params = [moved[p][0] if p in moved else p for p in func.params]
     result = tirx.PrimFunc(params, body, func.ret_type, attrs=func.attrs)
     return result.with_attr(ATTRIBUTE_MARGINS, attribute)
+
+
+def _has_conditions(func: tirx.PrimFunc) -> bool:
+    found: list[Node] = []
+    tvm_ffi.structural_walk(func.body, [(ir.Call, lambda call: found.append(call.op))])
+    return any(str(getattr(op, "name", "")).endswith(".if_then_else") for op in found)
 
 
 def is_inside(func: tirx.PrimFunc) -> bool:
