@@ -6,7 +6,6 @@ an exit status that is not zero. Results go to standard output, progress to stan
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import os
 import sys
@@ -17,10 +16,11 @@ from typing import Any
 
 import click
 
-from atim import commands_machine, commands_records, commands_run
+from atim import commands_machine, commands_records, commands_run, workloads
 from atim.errors import AtimError, UsageError
 from atim.offload import command as commands_offload
 from atim.target import Target
+from atim.tuner.arguments import check_arguments, check_search, require_run
 
 __all__ = ["cli", "main", "run"]
 
@@ -101,6 +101,10 @@ def _target(options: Mapping[str, Any]) -> Target:
     )
 
 
+def _check(target: Target, options: Mapping[str, Any]) -> None:
+    check_arguments(target, options["trials"], options["workers"], options["seed"])
+
+
 def _measuring(options: Mapping[str, Any]) -> dict[str, Any]:
     """What `tune` and `tune_tasks` take alike."""
     return {
@@ -126,17 +130,19 @@ def _measuring(options: Mapping[str, Any]) -> dict[str, Any]:
 @SHOWING
 def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **options: Any) -> None:
     """Tune a workload, or a function of a file that returns te tensors, or a PrimFunc."""
-    import atim  # TVM takes seconds to import; --help need not wait for it
-    from atim.tuner import Run
+    import atim  # TVM takes seconds to import: what arguments alone can tell need not wait for it
 
     if options["resident"] and options["count_all"]:
         raise UsageError("--resident and --count-all contradict each other: give one of them")
+    target = _target(options)
+    _check(target, options)
+    check_search(options["search"])
     name, thing = load_program(program, shape, dtype)
     resident = options["resident"].split(",") if options["resident"] else None
     folder = options["work_dir"] or Path("runs") / name
     run = atim.tune(
         thing,
-        _target(options),
+        target,
         resident=[] if options["count_all"] else resident,
         work_dir=folder,
         name=name if ".py:" in program else "",
@@ -148,6 +154,8 @@ def tune(program: str, shape: tuple[int, ...] | None, dtype: str | None, **optio
         run.best  # noqa: B018 (raises when nothing was valid)
         return
     _tell(folder)
+    from atim.tuner import Run
+
     if isinstance(run, Run):
         run.best.build().export(folder / "best", data=False)
         click.echo(f"wrote {folder / 'best'}: kernel.c, host.c, a Makefile")
@@ -172,10 +180,14 @@ def tune_tasks(programs: tuple[str, ...], work_dir: Path, **options: Any) -> Non
     """
     import atim
 
+    target = _target(options)
+    _check(target, options)
+    for program in programs:  # all of them before the first is built
+        _parse_task(program)
     given = [_task(program) for program in programs]
     runs = atim.tune_tasks(
         [thing for _, thing, _ in given],
-        _target(options),
+        target,
         weights=[count for *_, count in given],
         names=[
             name if ".py:" in text else "" for text, (name, *_) in zip(programs, given, strict=True)
@@ -196,18 +208,27 @@ def tune_tasks(programs: tuple[str, ...], work_dir: Path, **options: Any) -> Non
 
 def _task(text: str) -> tuple[str, Any, float]:
     """(name, program, how often) of PROGRAM[=SIZES][@COUNT]."""
+    program, shape, count = _parse_task(text)
+    name, thing = load_program(program, shape, None)
+    return name, thing, count
+
+
+def _parse_task(text: str) -> tuple[str, tuple[int, ...] | None, float]:
+    """(program, sizes, how often), checked as far as the text alone allows."""
     rest, at, count = text.rpartition("@") if "@" in text else (text, "", "1")
-    program, _, shape = rest.partition("=")
+    program, _, sizes_text = rest.partition("=")
     if not count.isdigit() or int(count) < 1:
         raise UsageError(f"{text}: {at}{count} is no count; at least 1 needed, as in mtv@28")
-    name, thing = load_program(program, sizes(None, None, shape or None), None)
-    return name, thing, float(count)
+    shape = sizes(None, None, sizes_text or None)
+    _check_program(program, shape, None)
+    return program, shape, float(count)
 
 
 @cli.command()
 @click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
 def report(folder: Path) -> None:
     """Print the table of a run; draw its curve and breakdown (PNG, HTML) into its folder."""
+    require_run(folder)
     from atim.report import read, write
 
     _tell(folder)
@@ -233,20 +254,22 @@ def tasklets_asked(asked: int | None) -> int:
 
 def load_program(program: str, shape: tuple[int, ...] | None, dtype: str | None) -> tuple[str, Any]:
     """(name of the run, what `atim.tune` takes) for WORKLOAD or FILE.py:FUNCTION."""
-    from atim import workloads
-
+    _check_program(program, shape, dtype)
     if ".py:" in program:
         return _load_function(program, shape, dtype)
-    if program.endswith(".py"):
-        raise UsageError(f"{program}: which function? {program}:NAME")
-    if program not in workloads.WORKLOADS:
-        near = difflib.get_close_matches(program, workloads.WORKLOADS, n=1)
-        hint = f", did you mean {near[0]}?" if near else ""
-        known = ", ".join(workloads.WORKLOADS)
-        raise UsageError(f"workload {program!r} is unknown{hint} (known: {known})")
     workload = workloads.get(program, shape, dtype)
     size = "x".join(map(str, workload.shape))
     return f"{program}-{size}-{workload.dtype}", workload
+
+
+def _check_program(program: str, shape: tuple[int, ...] | None, dtype: str | None) -> None:
+    """What is wrong with it by its text: an unknown name, sizes, a file that isn't there."""
+    if program.endswith(".py"):
+        raise UsageError(f"{program}: which function? {program}:NAME")
+    if ".py:" not in program:
+        workloads.check(program, shape, dtype)
+    elif not Path(program.rpartition(":")[0]).is_file():
+        raise UsageError(f"file {program.rpartition(':')[0]} does not exist")
 
 
 def _load_function(
@@ -278,8 +301,6 @@ def _load_function(
 
 
 def _load_module(path: Path) -> Any:
-    if not path.is_file():
-        raise UsageError(f"file {path} does not exist")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None

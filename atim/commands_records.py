@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from atim.errors import UsageError
+from atim.tuner.arguments import require_run  # what it says need not wait for TVM
 
 __all__ = ["merge", "tracker", "tvm_export", "tvm_import", "worker"]
 
@@ -35,6 +36,7 @@ def merge(folders: tuple[Path, ...], into: Path) -> None:
 @click.argument("into", metavar="FOLDER", type=FOLDER)
 def tvm_export(folder: Path, into: Path) -> None:
     """Write valid records as a JSONDatabase of TVM's MetaSchedule: traces that TVM replays."""
+    require_run(folder)
     from atim.tuner.exchange import export_records
 
     written, skipped = export_records(folder, into)

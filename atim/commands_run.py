@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from atim.tuner.arguments import require_run  # what it says need not wait for TVM
+
 RUN = click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
 
 
@@ -15,6 +17,7 @@ RUN = click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--no-data", is_flag=True, help="No arrays for the check program")
 def export(folder: Path, out: Path | None, no_data: bool) -> None:
     """Write the best schedule as C with a Makefile: it needs no Python."""
+    require_run(folder)
     from atim.tuner.folder import open_best
 
     out = out or folder / "export"
@@ -28,6 +31,7 @@ def export(folder: Path, out: Path | None, no_data: bool) -> None:
 @RUN
 def explain(folder: Path) -> None:
     """Say what bounds the best schedule, and how far from that bound it is."""
+    require_run(folder)
     from atim.explain import explain as lines
     from atim.tuner.folder import open_best
 
@@ -42,6 +46,7 @@ def trace(folder: Path, out: Path | None) -> None:
 
     The file opens in https://ui.perfetto.dev.
     """
+    require_run(folder)
     from atim import runtime, toolchain
     from atim.errors import RecordError, UnsupportedError
     from atim.tuner.folder import open_best

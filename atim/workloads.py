@@ -8,19 +8,22 @@ elsewhere.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from tvm import te, tirx
 
 from atim.errors import UsageError
 
-__all__ = ["WORKLOADS", "Array", "Row", "Workload", "get"]
+if TYPE_CHECKING:  # names, sizes and types are checked without the seconds that TVM takes
+    from tvm import te, tirx
+
+__all__ = ["WORKLOADS", "Array", "Row", "Workload", "check", "get"]
 
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -65,6 +68,8 @@ class Workload:
     @cached_property
     def func(self) -> tirx.PrimFunc:
         """The program as TIR, parameters in the order of `args`."""
+        from tvm import te
+
         return te.create_prim_func(list(self.args))
 
     @property
@@ -87,13 +92,24 @@ class Workload:
 
 
 def get(name: str, shape: tuple[int, ...] | None = None, dtype: str | None = None) -> Workload:
-    """The named workload; shape and dtype default to the first of its row.
+    """The named workload; shape and dtype default to the first of its row. Raises as `check`."""
+    shape, dtype = check(name, shape, dtype)
+    row = WORKLOADS[name]
+    return Workload(name, shape, dtype, tuple(row.build(shape, dtype)), row)
+
+
+def check(
+    name: str, shape: tuple[int, ...] | None = None, dtype: str | None = None
+) -> tuple[tuple[int, ...], str]:
+    """Shape and dtype of the named workload, each the first of its row when not given.
 
     Raises `UsageError` on an unknown name, a wrong number of sizes, a size below 1 or a type not
     supported.
     """
     if name not in WORKLOADS:
-        raise UsageError(f"workload: {name!r} unknown, known: {', '.join(WORKLOADS)}")
+        near = difflib.get_close_matches(name, WORKLOADS, n=1)
+        hint = f", did you mean {near[0]}?" if near else ""
+        raise UsageError(f"workload {name!r} is unknown{hint} (known: {', '.join(WORKLOADS)})")
     row = WORKLOADS[name]
     shape = row.shapes[0] if shape is None else tuple(shape)
     dtype = row.dtypes[0] if dtype is None else dtype
@@ -111,7 +127,7 @@ def get(name: str, shape: tuple[int, ...] | None = None, dtype: str | None = Non
             raise UsageError(f"{name}: size {label} is {size}, at least 1 needed")
     if prod(shape) > MAX_ELEMENTS:
         raise UsageError(f"{name}: {prod(shape):,} elements requested, limit {MAX_ELEMENTS:,}")
-    return Workload(name, shape, dtype, tuple(row.build(shape, dtype)), row)
+    return shape, dtype
 
 
 def random_array(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
@@ -124,6 +140,8 @@ def random_array(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -
 
 
 def _inputs(dtype: str, **shapes: tuple[int, ...]) -> list[te.Tensor]:
+    from tvm import te
+
     return [te.placeholder(shape, dtype, name) for name, shape in shapes.items()]
 
 
@@ -158,23 +176,31 @@ def _batched_matrix_vector(arrays: Arrays) -> Array:
 
 
 def _va(shape: tuple[int, ...], dtype: str) -> list[te.Tensor]:
+    from tvm import te
+
     a, b = _inputs(dtype, A=shape, B=shape)
     return [a, b, te.compute(shape, lambda i: a[i] + b[i], "C")]
 
 
 def _geva(shape: tuple[int, ...], dtype: str) -> list[te.Tensor]:
+    from tvm import te, tirx
+
     a, b = _inputs(dtype, A=shape, B=shape)
     c0, c1 = tirx.const(C0, dtype), tirx.const(C1, dtype)
     return [a, b, te.compute(shape, lambda i: c0 * a[i] + c1 * b[i], "C")]
 
 
 def _red(shape: tuple[int, ...], dtype: str) -> list[te.Tensor]:
+    from tvm import te
+
     (a,) = _inputs(dtype, A=shape)
     k = te.reduce_axis((0, shape[0]), "k")
     return [a, te.compute((1,), lambda i: te.sum(a[k], axis=k), "b")]
 
 
 def _mtv(shape: tuple[int, ...], dtype: str) -> list[te.Tensor]:
+    from tvm import te
+
     rows, columns = shape
     a, x = _inputs(dtype, A=shape, x=(columns,))
     k = te.reduce_axis((0, columns), "k")
@@ -182,6 +208,8 @@ def _mtv(shape: tuple[int, ...], dtype: str) -> list[te.Tensor]:
 
 
 def _gemv(shape: tuple[int, ...], dtype: str) -> list[te.Tensor]:
+    from tvm import te, tirx
+
     rows, columns = shape
     a, x = _inputs(dtype, A=shape, x=(columns,))
     k = te.reduce_axis((0, columns), "k")
@@ -190,6 +218,8 @@ def _gemv(shape: tuple[int, ...], dtype: str) -> list[te.Tensor]:
 
 
 def _ttv(shape: tuple[int, ...], dtype: str) -> list[te.Tensor]:
+    from tvm import te
+
     m, n, columns = shape
     a, x = _inputs(dtype, A=shape, x=(columns,))
     k = te.reduce_axis((0, columns), "k")
@@ -201,6 +231,8 @@ def _ttv(shape: tuple[int, ...], dtype: str) -> list[te.Tensor]:
 
 
 def _mmtv(shape: tuple[int, ...], dtype: str) -> list[te.Tensor]:
+    from tvm import te
+
     m, n, columns = shape
     a, x = _inputs(dtype, A=shape, x=(m, columns))
     k = te.reduce_axis((0, columns), "k")

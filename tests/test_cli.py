@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -54,6 +56,7 @@ BAD_USE = [
     ("tune mtv --resident A --count-all", "contradict each other"),
     ("tune mtv --nonsense", "No such option"),
     ("tune va --trials 99999999999999999999", "requested, limit 1000000"),
+    ("tune va --search fast", "search: 'fast' unknown, known: evolutionary, "),
     ("tune va --workers 1000", "workers: 1000 requested, limit 256"),
     ("tune kernel.py", "kernel.py: which function? kernel.py:NAME"),
     ("tune missing.py:f", "file missing.py does not exist"),
@@ -80,6 +83,37 @@ def test_bad_use_is_one_line(capsys: pytest.CaptureFixture[str], line: str, mess
     status, text = told(capsys, *line.split())
     assert status in (1, 2)
     assert message in text
+
+
+# what only a tracker, or TVM, can say
+AFTER_TVM = ("tvm-import", "worker", "tune va --tracker", "tracker")
+
+
+def test_what_arguments_alone_tell_needs_no_tvm() -> None:
+    """Nor xgboost, nor torch: all of it in one process in which importing them raises."""
+    early = [line for line, _ in BAD_USE if not line.startswith(AFTER_TVM)]
+    late = ("tune-tasks mtv va=3,4", "explain /nowhere", "export /nowhere")
+    script = (
+        "import sys; sys.modules |= dict.fromkeys(['tvm', 'xgboost', 'torch', 'scipy'])\n"
+        "from atim import cli\n"
+        "for line in sys.stdin: cli.run(line.split())"
+    )
+    lines = [*early, *late, "trace /nowhere"]
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = ran.stderr.splitlines()
+    assert len(told) == len(lines)
+    wrong = [pair for pair in zip(lines, told, strict=True) if "internal error" in pair[1]]
+    assert wrong == []
+    for message, (_, wanted) in zip(
+        told, [row for row in BAD_USE if row[0] in early], strict=False
+    ):
+        assert wanted in message
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,8 @@ def test_resident_operands_are_inputs() -> None:
             "mtvv",
             None,
             None,
-            "workload: 'mtvv' unknown, known: va, geva, red, mtv, gemv, ttv, mmtv",
+            "workload 'mtvv' is unknown, did you mean mtv? (known: va, geva, red, mtv, gemv, "
+            "ttv, mmtv)",
         ),
         ("mtv", (3,), None, "mtv: shape of 2 (M,K) sizes needed, 1 given"),
         ("mtv", (3, -4), None, "mtv: size K is -4, at least 1 needed"),

@@ -14,6 +14,7 @@ from tvm import te, tirx
 from atim.schedules.stages import stages_of
 from atim.target import Target
 from atim.tuner import experience
+from atim.tuner.arguments import check_arguments
 from atim.tuner.database import Database
 from atim.tuner.display import Display
 from atim.tuner.loop import Limits, tune_records
@@ -24,7 +25,6 @@ from atim.tuner.scheduler import Shared
 from atim.tuner.search import Options
 from atim.tuner.setup import (
     REMOTE_WORKERS,
-    check_arguments,
     display_mode,
     fleet_of,
     tell_earlier,
@@ -65,7 +65,7 @@ def tune(
     The same arguments give the same records whatever `workers` (builder processes, 2 by default)
     is; a call that was interrupted goes on where it was. name: what reports call the program.
     progress: False, or one of `display.MODES`.
-    search: one of `baselines.SEARCHES`. model: a file, or a folder of them, with what earlier runs
+    search: one of `arguments.SEARCHES`. model: a file, or a folder of them, with what earlier runs
     measured, of any program; the search starts from it, and this run is added to it at the end.
     tracker: "HOST:PORT" of an `atim tracker`: trials are measured by the workers that offer
     themselves there under `key` (`atim worker`), `workers` of them at most.

@@ -7,35 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from atim.errors import UsageError
+from atim.tuner.arguments import SEARCHES, check_search
 from atim.tuner.cost_model import CostModel
 from atim.tuner.proposals import Candidate, Space, key, without
 from atim.tuner.search import Observation, Options, Proposer, Search, known
 
-__all__ = ["SEARCHES", "RandomSearch", "make"]
-
-SEARCHES: dict[str, tuple[str, dict[str, Any]]] = {
-    "evolutionary": ("ours, with all of the below", {}),
-    "unbalanced": ("without drawing both kinds of design equally at first", {"balanced": False}),
-    "constant-exploration": ("a constant 5 % of random candidates", {"adaptive": False}),
-    "long-exploration": ("both for 40 % of the trials, as ATiM does", {"explored": 0.4}),
-    "coarse": ("never off the grid", {"refine": False}),
-    "no-model": ("ranked by the closed-form estimate, nothing is learned", {"learn": False}),
-    "no-estimate": ("the model learns times from nothing", {"estimate": False}),
-    "random": ("uniform over the grids of each sketch", {}),
-    "tvm": ("MetaSchedule's EvolutionarySearch and XGBModel over our sketches", {}),
-}
-"""Name -> what it is, and the options in which it differs from ours."""
+__all__ = ["RandomSearch", "make"]
 
 
 def make(name: str, space: Space, model: CostModel, options: Options) -> Proposer:
     """The search called `name`; UsageError lists the names when there is none."""
-    if name not in SEARCHES:
-        raise UsageError(f"search: {name!r} unknown, known: {', '.join(SEARCHES)}")
+    check_search(name)
     if name == "random":
         return RandomSearch(space, options)
     if name == "tvm":

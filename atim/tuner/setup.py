@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from atim import toolchain
 from atim.errors import UsageError
-from atim.target import Target
 from atim.tuner.cost_model import Samples
 from atim.tuner.database import Database, RunKey
 from atim.tuner.display import MODES, Display
@@ -14,34 +13,13 @@ from atim.tuner.remote import Fleet
 
 __all__ = [
     "REMOTE_WORKERS",
-    "check_arguments",
     "display_mode",
     "fleet_of",
     "tell_earlier",
     "tell_others",
 ]
 
-MOST_TRIALS = 1_000_000
-MOST_WORKERS = 256
 REMOTE_WORKERS = 64  # workers of a tracker that are used at most, unless asked otherwise
-
-
-def check_arguments(target: object, trials: int, workers: int | None, seed: int) -> None:
-    """UsageError for a target that is none, such as its name alone, and for wrong numbers."""
-    if not isinstance(target, Target):
-        raise UsageError(f"target: {target!r} is no Target; make one: Target('upmem-v1a')")
-    some = 1 if workers is None else workers
-    for what, value, low, high in (
-        ("trials", trials, 1, MOST_TRIALS),
-        ("workers", some, 1, MOST_WORKERS),
-        ("seed", seed, 0, None),
-    ):
-        if not isinstance(value, int):
-            raise UsageError(f"{what}: {value!r} is no integer")
-        if value < low:
-            raise UsageError(f"{what}: {value} requested, at least {low} needed")
-        if high is not None and value > high:
-            raise UsageError(f"{what}: {value} requested, limit {high}")
 
 
 def display_mode(progress: bool | str) -> str:

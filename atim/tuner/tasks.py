@@ -11,6 +11,7 @@ from typing import Any
 from atim.errors import UnsupportedError, UsageError
 from atim.schedules.stages import stages_of
 from atim.target import Target
+from atim.tuner.arguments import check_arguments
 from atim.tuner.database import Database
 from atim.tuner.display import Display
 from atim.tuner.loop import Entry, Limits
@@ -20,7 +21,6 @@ from atim.tuner.result import Run, run_of
 from atim.tuner.scheduler import Shared, tune_plans
 from atim.tuner.search import Options
 from atim.tuner.setup import (
-    check_arguments,
     display_mode,
     fleet_of,
     tell_others,

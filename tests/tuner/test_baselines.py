@@ -7,7 +7,8 @@ import pytest
 from synthetic import FEATURES, ROWS, SPLIT, canonical, check, describe, make_space, measure
 
 from atim.errors import RecordError, UsageError
-from atim.tuner.baselines import SEARCHES, RandomSearch, make
+from atim.tuner.arguments import SEARCHES
+from atim.tuner.baselines import RandomSearch, make
 from atim.tuner.cost_model import CostModel
 from atim.tuner.proposals import Space
 from atim.tuner.search import Options

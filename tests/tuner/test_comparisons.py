@@ -11,7 +11,7 @@ from atim import Target, workloads
 from atim.schedules import design_space
 from atim.schedules.terms import terms_of
 from atim.schedules.verify import explain
-from atim.tuner.baselines import SEARCHES
+from atim.tuner.arguments import SEARCHES
 from atim.tuner.measure import Problem
 from benchmarks import figure9, search, shipped
 

@@ -15,7 +15,7 @@ from atim.schedules.shapes import canonical
 from atim.schedules.terms import terms_of
 from atim.schedules.verify import check
 from atim.target import Target
-from atim.tuner.baselines import SEARCHES
+from atim.tuner.arguments import SEARCHES
 from atim.tuner.cost_model import CostModel
 from atim.tuner.features import FEATURES, REVISION, VERSION, describe, estimate
 from atim.tuner.proposals import Space
