@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 import te_programs as programs
+from native import compile_native
 from tvm import te
 from tvm.s_tir import Schedule
 from tvm.script import tirx as T
 
+from atim.codegen.host_c import emit_host
 from atim.codegen.split import split
 from atim.codegen.transfer import Placed, Tile, TransferPlan, place
 from atim.codegen.widen import widen_copies
@@ -94,3 +98,72 @@ def test_updates_in_place_are_no_plain_output():
     (tile,) = [t for t in placed(s.mod["main"]).plan.tiles if t.tensor == "y"]
     # stored before it is loaded: nothing has to go to the DPU
     assert tile.mode == "out"
+
+
+COUNTED = """\
+#include <pthread.h>
+#include <string.h>
+static int copies, forks;
+int copies_made(void) { return copies; }
+int forks_made(void) { return forks; }
+static void *counted(void *to, const void *from, size_t bytes) {
+    __atomic_fetch_add(&copies, 1, __ATOMIC_RELAXED);
+    return memcpy(to, from, bytes);
+}
+static int counted_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+                          void *argument) {
+    forks++;
+    return pthread_create(thread, attr, run, argument);
+}
+#define memcpy counted
+#define pthread_create counted_create
+"""
+
+
+def packed(func, name: str, array: np.ndarray, dpus: np.ndarray, threads: int):
+    """(images, copies made, threads started, the tile) of packing tile `name`. Where a box lies is
+    copied once for each range of its rows."""
+    parts = widen_copies(split(func))
+    where = place(parts)
+    text = emit_host(parts, where, "a test").text.replace("#include", COUNTED + "#include", 1)
+    library = compile_native(text, "host", ("-Wno-unused-function", "-D_POSIX_C_SOURCE=200809L"))
+    (tile,) = [t for t in where.plan.tiles if t.tensor == name]
+    images = np.full((len(dpus), tile.slice_bytes), 0xA5, np.uint8)
+    pack = getattr(library, f"pack_{tile.symbol}")
+    pack.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_uint32] * 2
+    before = np.array([library.copies_made(), library.forks_made()])
+    pack(array.ctypes.data, images.ctypes.data, dpus.ctypes.data, len(dpus), threads)
+    typed = images.view(tile.dtype).reshape(len(dpus), *tile.padded)
+    copies, forks = np.array([library.copies_made(), library.forks_made()]) - before
+    return typed, copies, forks, tile
+
+
+def test_axes_that_are_whole_in_box_tensor_and_slice_travel_as_one_run():
+    func = programs.mtv_split(40, 24, dpus=2, pieces=1, tasklets=2)
+    array = np.arange(40 * 24, dtype=np.int32).reshape(40, 24)
+    images, copies, forks, tile = packed(func, "A", array, np.arange(2, dtype=np.uint32), 1)
+    assert tile.padded == tile.extent == (20, 24)
+    assert (images == array.reshape(2, 20, 24)).all()
+    assert (copies, forks) == (2 + 2, 0)
+
+
+def test_rows_of_a_part_of_the_columns_travel_one_by_one():
+    func = programs.mtv_split(40, 32, dpus=2, pieces=2, tasklets=2)
+    array = np.arange(40 * 32, dtype=np.int32).reshape(40, 32)
+    images, copies, _, _ = packed(func, "A", array, np.arange(4, dtype=np.uint32), 1)
+    rows, pieces = np.divmod(np.arange(4), 2)  # the grid is rows x pieces
+    for image, row, piece in zip(images, rows, pieces, strict=True):
+        assert (image == array[20 * row : 20 * row + 20, 16 * piece : 16 * piece + 16]).all()
+    assert copies == 4 + 4 * 20
+
+
+@pytest.mark.parametrize("threads", [2, 3, 7])
+def test_threads_share_a_slice_that_all_dpus_hold(threads):
+    func = programs.mtv_rows(5, 13, dtype="int8")
+    array = np.arange(5 * 13, dtype=np.int8).reshape(5, 13)
+    images, _, forks, tile = packed(func, "A", array, np.zeros(1, np.uint32), threads)
+    rows, columns = tile.extent
+    assert (images[0, :rows, :columns] == array[:rows, :columns]).all()
+    assert not images[0, rows:].any()
+    assert not images[0, :, columns:].any()
+    assert forks == min(threads, tile.padded[0]) - 1
