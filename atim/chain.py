@@ -31,7 +31,14 @@ from atim import hardware, runtime, toolchain
 from atim.codegen import Sources, Tensor
 from atim.codegen.chain_c import emit_chain
 from atim.codegen.chain_kernel import ACTIVE, COUNTER, dispatcher
-from atim.codegen.chain_plan import Move, Step, check_steps, clear_what_stays, plan_moves
+from atim.codegen.chain_plan import (
+    Move,
+    Step,
+    check_steps,
+    clear_what_stays,
+    done_once,
+    plan_moves,
+)
 from atim.codegen.host_stage import FUNCTION, HostStage
 from atim.errors import ScheduleError, ToolchainError, UnsupportedError, UsageError
 from atim.export import Data, Kernels, write_files
@@ -46,6 +53,8 @@ Array = NDArray[Any]
 # the frame of the main that calls the stages
 DISPATCHER_STACK = 32
 
+NO_TIME = Timing(0.0, 0.0, 0.0, 0.0)
+
 
 def link(
     steps: Sequence[Step],
@@ -57,8 +66,9 @@ def link(
     """Connect and compile stages.
 
     Inputs are the values that no stage makes; `resident` ones lie on the DPUs before a call and
-    their transfers take no time. UsageError for names that don't fit, ScheduleError when the stages
-    together exceed a DPU's memories, ToolchainError when a compiler fails.
+    their transfers take no time. What the host makes of residents alone is resident too: neither
+    its work nor its transfers count. UsageError for names that don't fit, ScheduleError when the
+    stages together exceed a DPU's memories, ToolchainError when a compiler fails.
     """
     inputs = check_steps(steps, outputs, resident)
     steps = clear_what_stays(steps)
@@ -165,12 +175,13 @@ class Chain:
             raise UsageError(f"inputs given: {', '.join(arrays)}; needs {', '.join(self.inputs)}")
         values: dict[str, Array] = {n: np.ascontiguousarray(a) for n, a in arrays.items()}
         spent: list[tuple[Timing, int]] = []
+        once, _ = done_once(self.steps, self.resident, self.outputs)
         for number, step in enumerate(self.steps):
             work, move = step.work, self.moves[number]
             if isinstance(work, HostStage):
                 given = {t.name: values[step.value(t.name)] for t in work.tensors if _reads(t)}
                 made, timing = on_host(work, given, self.target, threads)
-                cycles = 0
+                timing, cycles = (NO_TIME if number in once else timing), 0
             else:
                 assert move is not None
                 made, timing, cycles = self._on_dpus(number, step, work, move, values, threads)

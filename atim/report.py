@@ -124,7 +124,8 @@ def _of_stages(folder: Path, run: StoredRun, kernels: Sequence[Story]) -> Story:
     for number, fact in enumerate(stages_in(run), 1):
         if "timing" in fact:
             spent = Timing(*fact["timing"])
-            told.append((f"{number} {fact['name']}", spent, f"host: {fact['reason']}", spent))
+            once = ", once, not counted" if fact.get("once") else ""
+            told.append((f"{number} {fact['name']}", spent, f"host{once}: {fact['reason']}", spent))
             continue
         story = next(left, None)
         name = str(fact["name"]).rpartition("(")[2].rstrip(")")

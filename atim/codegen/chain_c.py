@@ -15,7 +15,7 @@ import numpy as np
 from atim.codegen import Sources, Tensor, Tile, TransferPlan
 from atim.codegen import chain_text as text
 from atim.codegen.chain_kernel import ACTIVE
-from atim.codegen.chain_plan import Move, Step
+from atim.codegen.chain_plan import Move, Step, done_once
 from atim.codegen.driver_c import (
     HostProgram,
     goes_to_all,
@@ -70,6 +70,7 @@ class _Chain:
     ) -> None:
         self.steps, self.moves, self.title = steps, moves, title
         self.resident = resident
+        self.once, _ = done_once(steps, resident, outputs)
         tensors: dict[str, Tensor] = {}
         for step in steps:
             for t in step.tensors:
@@ -120,7 +121,10 @@ class _Chain:
         return f"{self.name}_stage_{number}"
 
     def _host_reads(self, value: str) -> bool:
-        for step in self.steps:
+        """In a call, not only when residents are loaded."""
+        for number, step in enumerate(self.steps):
+            if number in self.once:
+                continue
             if isinstance(step.work, HostStage):
                 touched = step.reads()
             else:
@@ -195,7 +199,7 @@ class _Chain:
         sizes = [s.work.plan.dpus for s in self.steps if isinstance(s.work, Sources)]
         held = [f"static void *{name}; /* between stages */" for name in self.held]
         held += [f"static const void *kept_{self.text[n]};" for n in self.kept]
-        clock = text.NOW if "now()" in run else f"#ifndef DPU_SIM\n{text.NOW}#endif\n"
+        clock = text.NOW if "now()" in run + load else f"#ifndef DPU_SIM\n{text.NOW}#endif\n"
         pieces = [
             text.HOST.format(
                 now=clock,
@@ -265,9 +269,7 @@ class _Chain:
         for number, step in enumerate(self.steps):
             work, move = step.work, self.moves[number]
             if isinstance(work, HostStage):
-                args = [self._place(step, number, name) for name in work.args]
-                function = f"{self._prefix(number)}_work"
-                lines += self._work(function, "finish", args, ", nr_threads")
+                lines += [] if number in self.once else self._host_stage(number, step, work)
                 continue
             assert move is not None
             lines += self._host_part(number, step, "prepare")
@@ -293,6 +295,10 @@ class _Chain:
         outer = ", ".join(parameter(t, self.text[t.name]) for t in self.arguments)
         return body.replace("@", inner, 1).replace("@", outer, 1)
 
+    def _host_stage(self, number: int, step: Step, work: HostStage) -> list[str]:
+        args = [self._place(step, number, name) for name in work.args]
+        return self._work(f"{self._prefix(number)}_work", "finish", args, ", nr_threads")
+
     def _host_part(self, number: int, step: Step, phase: str) -> list[str]:
         assert isinstance(step.work, Sources)
         plan = step.work.plan
@@ -310,6 +316,8 @@ class _Chain:
             move = self.moves[number]
             if move is not None:
                 lines += self._moved(number, step, "send", move.loaded)
+            elif number in self.once and isinstance(step.work, HostStage):
+                lines += self._host_stage(number, step, step.work)
         tensors = {t.name: t for t in self.arguments}
         parameters = ", ".join(parameter(tensors[n], self.text[n]) for n in self.resident)
         return text.LOAD.format(name=self.name, parameters=parameters, steps="\n".join(lines))

@@ -8,7 +8,7 @@ zero, so stages whose results stay clear the padding themselves (chain_padding.p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,7 +19,15 @@ from atim.codegen.chain_padding import with_clear_padding
 from atim.codegen.host_stage import HostStage
 from atim.errors import UsageError
 
-__all__ = ["Move", "Step", "check_steps", "clear_what_stays", "plan_moves"]
+__all__ = [
+    "Move",
+    "Step",
+    "check_steps",
+    "clear_what_stays",
+    "done_once",
+    "made_once",
+    "plan_moves",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +91,34 @@ def check_steps(
             if name not in there:
                 raise UsageError(f"chain: {what} {name!r} unknown, known: {', '.join(there)}")
     return tuple(inputs)
+
+
+def made_once(
+    host: Sequence[tuple[Sequence[str], Sequence[str]] | None],
+    resident: Collection[str],
+    outputs: Collection[str],
+) -> tuple[set[int], tuple[str, ...]]:
+    """(Numbers of the stages that the host does once, when residents are loaded; all values that
+    are resident then.) `host`: what each stage of the host reads and writes, None for the others.
+
+    A stage of the host that reads nothing but residents puts them in order: what it makes is
+    resident too, unless the program gives it back.
+    """
+    once: set[int] = set()
+    known = list(resident)
+    for number, stage in enumerate(host):
+        if stage and stage[0] and {*stage[0]} <= {*known} and not {*stage[1]} & {*outputs}:
+            once.add(number)
+            known += stage[1]
+    return once, tuple(known)
+
+
+def done_once(
+    steps: Sequence[Step], resident: Collection[str], outputs: Collection[str]
+) -> tuple[set[int], tuple[str, ...]]:
+    """`made_once` of a chain's steps."""
+    host = [(s.reads(), s.writes()) if isinstance(s.work, HostStage) else None for s in steps]
+    return made_once(host, resident, outputs)
 
 
 def _check_shapes(steps: Sequence[Step]) -> None:
@@ -166,7 +202,7 @@ def plan_moves(
 ) -> tuple[Move | None, ...]:
     """What each stage transfers; None for stages of the host. The steps are those that
     `clear_what_stays` gave."""
-    planner = _Planner(steps, resident)
+    planner = _Planner(steps, done_once(steps, resident, outputs)[1])
     for number, step in enumerate(steps):
         planner.add(number, step)
     for value in outputs:

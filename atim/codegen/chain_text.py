@@ -199,7 +199,7 @@ int {name}_load_resident({parameters}) {{
     start_times();
 {steps}
     add_times();
-    times.load = times.pack + times.to_dpus;
+    times.load = times.pack + times.to_dpus + times.finish;
     loaded = true;
     return DONE;
 }}

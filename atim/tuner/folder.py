@@ -20,7 +20,7 @@ from atim.tuner.database import Database, Record, StoredRun
 from atim.tuner.linked import Linked, StagedBest
 from atim.tuner.measure import Problem
 from atim.tuner.result import Best
-from atim.tuner.staged import HostStep
+from atim.tuner.staged import HostStep, residents_of
 from atim.tuner.staged_run import PART_OF, chosen
 
 __all__ = ["linked_in", "newest", "open_best", "stages_in"]
@@ -96,8 +96,10 @@ def _staged(folder: str | Path, run: StoredRun, winners: Sequence[Best]) -> Stag
     if [stage.reason is None for stage in stages] != ["key" in fact for fact in stages_in(run)]:
         raise RecordError(f"{folder}: recorded by software {run.key.version}: tune again")
     left = iter(winners)
+    once, _ = residents_of(func, stages, resident)
     parts = tuple(
-        next(left) if stage.reason is None else HostStep.of(stage, target) for stage in stages
+        next(left) if stage.reason is None else HostStep.of(stage, target, number in once)
+        for number, stage in enumerate(stages)
     )
     return StagedBest(run.key.workload, func, stages, target, resident, parts)
 

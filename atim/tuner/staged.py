@@ -19,6 +19,7 @@ from tvm import te, tirx
 from atim import pipeline
 from atim.chain import Chain, Step, link, on_host
 from atim.codegen import Sources
+from atim.codegen.chain_plan import made_once
 from atim.codegen.host_stage import HostStage, host_stage
 from atim.errors import ScheduleError, UnsupportedError, UsageError
 from atim.outcome import Timing
@@ -33,7 +34,15 @@ from atim.tuner.measure import staged_data
 from atim.tuner.result import array_of
 from upmem_sim import TransferModel
 
-__all__ = ["Choice", "HostStep", "KernelStep", "Staged", "build_stages", "ends_of"]
+__all__ = [
+    "Choice",
+    "HostStep",
+    "KernelStep",
+    "Staged",
+    "build_stages",
+    "ends_of",
+    "residents_of",
+]
 
 Array = NDArray[Any]
 Choice = Callable[[Stage, list[Sketch]], tuple[Sketch, Mapping[str, int]]]
@@ -54,15 +63,16 @@ class KernelStep:
 @dataclass(frozen=True, slots=True)
 class HostStep:
     """A stage that the host does. Its time is modelled as one pass over the elements, like the
-    addition of partial results."""
+    addition of partial results; none for one that is done once, when residents are loaded."""
 
     stage: Stage
     code: HostStage
     target: Target
     timing: Timing
+    once: bool = False
 
     @staticmethod
-    def of(stage: Stage, target: Target) -> HostStep:
+    def of(stage: Stage, target: Target, once: bool) -> HostStep:
         """Raises `UnsupportedError` for what has no C form, with the block's name."""
         try:
             code = host_stage(stage.func, HOST_THREADS)
@@ -71,7 +81,7 @@ class HostStep:
         widest = max(np.dtype(tensor.dtype).itemsize for tensor in code.tensors)
         model = TransferModel.preset(target.transfer)
         seconds = float(model.host_reduce(code.elements, widest, code.threads))
-        return HostStep(stage, code, target, Timing(0.0, 0.0, 0.0, seconds))
+        return HostStep(stage, code, target, Timing(0.0, 0.0, 0.0, seconds * (not once)), once)
 
     def run(self, tensors: Mapping[str, Array], threads: int) -> tuple[dict[str, Array], Timing]:
         """The stage's outputs and its time. UsageError for arrays of other shapes or types."""
@@ -148,12 +158,13 @@ def build_stages(
     func = normal(func)
     stages = stages_of(func)
     inputs, outputs = ends_of(func, stages, resident)
+    once, there = residents_of(func, stages, resident)
     steps: list[KernelStep | HostStep] = []
-    for stage in stages:
+    for number, stage in enumerate(stages):
         if stage.reason is not None:
-            steps.append(HostStep.of(stage, target))
+            steps.append(HostStep.of(stage, target, number in once))
             continue
-        mine = tuple(name for name in resident if name in stage.inputs)
+        mine = tuple(name for name in there if name in stage.inputs)
         sketches = design_space(stage.func, target, mine)
         sketch, decisions = (choose or _hand)(stage, sketches)
         why = explain(sketch, decisions, target)
@@ -199,3 +210,13 @@ def ends_of(
     if missing:
         raise UnsupportedError(f"tensor {missing[0]}: read before anything is written to it")
     return inputs, tuple(name for name in params if name in written)
+
+
+def residents_of(
+    func: tirx.PrimFunc, stages: Sequence[Stage], resident: Sequence[str]
+) -> tuple[set[int], tuple[str, ...]]:
+    """(Numbers of the host's stages that are done once, when residents are loaded; what is resident
+    then: the given ones, and what these stages make of them.) UsageError as `ends_of`."""
+    _, outputs = ends_of(func, stages, resident)
+    host = [None if stage.reason is None else (stage.inputs, stage.outputs) for stage in stages]
+    return made_once(host, resident, outputs)

@@ -34,7 +34,7 @@ from atim.tuner.result import Best, Run, history_of, run_of
 from atim.tuner.scheduler import Shared, tune_plans
 from atim.tuner.search import Options
 from atim.tuner.setup import tell_earlier, tell_others
-from atim.tuner.staged import HostStep, ends_of
+from atim.tuner.staged import HostStep, residents_of
 
 __all__ = ["PART_OF", "StagedPlan", "StagedRun", "chosen", "tune_staged"]
 
@@ -67,7 +67,7 @@ class StagedPlan:
     ) -> StagedPlan:
         """Raises UsageError (resident), UnsupportedError (a host's stage that has no C form, or
         that NumPy can't check), MismatchError (one that is wrong)."""
-        ends_of(func, stages, resident)
+        once, there = residents_of(func, stages, resident)
         key = key_of(func, title, target, resident, options.seed, search)
         setting = {"target": dataclasses.asdict(target), "resident": list(resident)}
         entry = Entry(key, tvm.ir.save_json(func), setting)
@@ -77,15 +77,15 @@ class StagedPlan:
         parts: list[Plan | HostStep] = []
         for number, stage in enumerate(stages, 1):
             if stage.reason is not None:
-                parts.append(HostStep.of(stage, target))
+                parts.append(HostStep.of(stage, target, number - 1 in once))
             else:
-                mine = [name for name in resident if name in stage.inputs]
+                mine = [name for name in there if name in stage.inputs]
                 name = f"{title}, stage {number} ({stage.outputs[-1]})"
                 plan = Plan.of(stage.func, target, options, resident=mine, name=name, search=search)
                 parts.append(_as_part(plan, key, tuple(origin)))
             origin.append(tvm.ir.save_json(stage.func))
         if search == "evolutionary":
-            parts = _agreeing(stages, parts, resident, options.trials)
+            parts = _agreeing(stages, parts, there, options.trials)
         whole = StagedPlan(entry, func, tuple(stages), target, tuple(resident), tuple(parts))
         whole._check_hosts()
         return whole
@@ -205,7 +205,8 @@ class StagedRun:
             lines.append(f"best: none, {self.linked}")
         for number, part in enumerate(self.parts, 1):
             if isinstance(part, HostStep):
-                timing = breakdown(dataclasses.astuple(part.timing))
+                spent = breakdown(dataclasses.astuple(part.timing))
+                timing = "once, with the residents, not counted" if part.once else spent
                 lines += [f"stage {number}, {part.stage.outputs[-1]}, on the host: {timing}"]
                 lines += [f"  {part.stage.reason}"]
                 continue
@@ -255,6 +256,7 @@ def _host_summary(step: HostStep) -> dict[str, Any]:
     return {
         "program": step.stage.name,
         "host": step.stage.reason,
+        "once": step.once,
         "total_s": step.timing.total,
         "timing_s": dict(zip(PHASES, dataclasses.astuple(step.timing), strict=True)),
     }
@@ -313,4 +315,5 @@ def _fact(part: Plan | HostStep) -> Mapping[str, Any]:
         "name": part.stage.name,
         "reason": part.stage.reason,
         "timing": list(dataclasses.astuple(part.timing)),
+        "once": part.once,
     }

@@ -18,13 +18,18 @@ from atim.chain import Chain, Step, link
 from atim.codegen import Sources
 from atim.codegen.chain_kernel import _rename
 from atim.codegen.chain_padding import with_clear_padding
+from atim.codegen.chain_plan import made_once
 from atim.codegen.host_stage import HostStage, host_stage
 from atim.errors import UsageError
 from atim.export import Data
 from atim.hardware import parse
 from atim.schedules import design_space
+from atim.schedules.stages import stages_of
 from atim.target import Target
-from atim.tuner.staged import build_stages
+from atim.timing import model_of, push_seconds
+from atim.tuner.search import Options
+from atim.tuner.staged import HostStep, KernelStep, build_stages
+from atim.tuner.staged_run import StagedPlan
 from upmem_sim.host import places
 from upmem_sim.program import MRAM_BASE
 
@@ -303,12 +308,57 @@ def integers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np
     return rng.integers(-50, 50, shape).astype(dtype)
 
 
+def repeated_rows_vector() -> list[te.Tensor]:
+    w, x = matrix(7, 9, "W"), te.placeholder((9,), "int32", "x")
+    k = te.reduce_axis((0, 9), "k")
+    return [w, x, te.compute((20,), lambda i: te.sum(w[i // 3, k] * x[k], axis=k), "y")]
+
+
+def test_residents_that_the_host_puts_in_order_count_once(rng: np.random.Generator) -> None:
+    """Neither the host's work nor the transfer of what it makes is part of a call."""
+    w, x = rng.integers(-50, 50, (7, 9), "int32"), rng.integers(-50, 50, 9, "int32")
+    there = build_stages(repeated_rows_vector(), TARGET, resident=["W"])
+    result, timing = there(w, x)
+    assert (result == np.repeat(w, 3, 0)[:20] @ x).all()
+    order, kernel = there.steps
+    assert isinstance(order, HostStep)
+    assert (order.once, order.timing.total) == (True, 0.0)
+    assert isinstance(kernel, KernelStep)
+    (x_tile,) = [t for t in kernel.code.plan.tiles if t.tensor == "x"]
+    model = model_of(TARGET)
+    assert timing.h2d == push_seconds(model, x_tile, kernel.code.plan.dpus)
+    sent = build_stages(repeated_rows_vector(), TARGET)
+    _, every = sent(w, x)
+    assert every.h2d > timing.h2d
+    assert every.host > timing.host
+
+
+def test_what_the_program_gives_back_is_made_in_every_call() -> None:
+    host = [(["W"], ["V"]), None, (["V"], ["U"]), (["V", "x"], ["t"]), ([], ["ones"])]
+    assert made_once(host, ["W"], ["t"]) == ({0, 2}, ("W", "V", "U"))
+    assert made_once(host, ["W"], ["V"]) == (set(), ("W",))
+    assert made_once(host, [], []) == (set(), ())
+
+
+def test_the_search_takes_it_for_resident() -> None:
+    args = repeated_rows_vector()
+    stages = stages_of(te.create_prim_func(args))
+    options = Options(trials=4, seed=0)
+    plan = StagedPlan.of(
+        te.create_prim_func(args), "y", stages, TARGET, options, ["W"], "evolutionary"
+    )
+    assert plan.kernels[0].sketches[0].resident == ("W_at",)
+
+
 EXPORTED = {
     "kept": lambda: scale_and_sum(140, 8, 70, 70, ["s"]),
     "other tiles": lambda: scale_and_sum(140, 8, 70, 35, ["z", "s"]),
     "padding": lambda: scale_and_sum(139, 7, 70, 70, ["s"]),
     "host stage, resident": lambda: link(
         rms_norm(41, 7), TARGET, outputs=["squares", "y"], resident=["g"]
+    ),
+    "resident put in order": lambda: (
+        build_stages(repeated_rows_vector(), TARGET, resident=["W"]).chain
     ),
 }
 
