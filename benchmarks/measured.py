@@ -20,7 +20,7 @@ from types import TracebackType
 import tvm_ffi
 
 from atim import Target
-from atim.schedules.shapes import canonical
+from atim.schedules.canonical import canonical
 from atim.schedules.verify import check
 from atim.tuner.cost_model import CostModel
 from atim.tuner.features import FEATURES, VERSION, describe

@@ -30,7 +30,7 @@ from tvm import te, tirx
 
 from atim.errors import ScheduleError, UnsupportedError
 from atim.schedules import Sketch, design_space
-from atim.schedules.shapes import canonical
+from atim.schedules.canonical import canonical
 from atim.schedules.stages import Stage, stages_of
 from atim.schedules.verify import check
 from atim.target import Target

@@ -19,7 +19,7 @@ import numpy as np
 import atim
 from atim import workloads
 from atim.schedules import design_space
-from atim.schedules.shapes import canonical
+from atim.schedules.canonical import canonical
 from atim.schedules.verify import check
 from atim.tuner import loop
 from atim.tuner.features import describe

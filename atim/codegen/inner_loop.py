@@ -164,10 +164,14 @@ def side_by_side(load: ir.TensorLoad, var: tirx.Var, count: int, ranges: Ranges)
     if load.source.scope() == SCOPE_REGISTERS or storage(sizes, item)[last] % count:
         return False
     for axis, index in enumerate(load.indices):
+        if axis != last:
+            if occurs([index], var):
+                return False
+            continue
         linear = affine(index, ranges)
-        if linear is None or linear.coefficient(var) != (axis == last):
+        if linear is None or linear.coefficient(var) != 1:
             return False
-        if axis == last and not (linear - linear.only([var])).divisible(count):
+        if not (linear - linear.only([var])).divisible(count):
             return False
     return True
 

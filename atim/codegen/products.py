@@ -104,8 +104,6 @@ class _Former:
     # narrow products -------------------------------------------------------------------------
 
     def _narrow(self, loop: Loop) -> Stmt | None:
-        if not all(isinstance(factor, ir.TensorLoad) for factor in loop.factors):
-            return None
         if self.wide is None:
             self.wide = self._register("wide", [1], "uint32")
         part = self._like(loop, "part", "uint32")

@@ -45,7 +45,8 @@ def unroll_registers(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
 
 def promote_sums(func: tirx.PrimFunc, tiles: Tiles) -> tirx.PrimFunc:
     """`for k: S[i] += e` -> `r = S[i]; for k: r += e; S[i] = r`, around the outermost loop that
-    leaves i alone; inner unrolled loops may select among a few elements."""
+    leaves i alone, an unrolled one where a tile is unrolled whole; inner unrolled loops may select
+    among a few elements."""
     buffers = local_buffers(func)
     body = _promote(body_of(func), ranges_of(func), buffers)
     return with_kernel_body(func, body, buffers)
@@ -59,10 +60,10 @@ def _promote(stmt: Stmt, ranges: Ranges, buffers: list[tirx.Var]) -> Stmt:
         return IfThenElse(stmt.condition, _promote(stmt.then_case, ranges, buffers), other)
     if not isinstance(stmt, For):
         return stmt
-    if stmt.kind == ForKind.SERIAL:
+    if stmt.kind in (ForKind.SERIAL, ForKind.UNROLLED):
         for store in _updates(stmt.body):
             selectors = _selectors(stmt, store, ranges)
-            if selectors is not None:
+            if selectors is not None and not any(stmt.same_as(s) for s in selectors):
                 stmt, before, after = _in_registers(stmt, store, selectors, buffers)
                 return _sequence([before, _promote(stmt, ranges, buffers), after])
     return with_body(stmt, _promote(stmt.body, ranges, buffers))

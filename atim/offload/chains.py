@@ -26,7 +26,8 @@ from atim.offload.estimates import Price, Ranked, best_estimates, priced
 from atim.offload.factors import Factor, extra_s
 from atim.offload.launches import BETWEEN, RESULT, Launch, Part
 from atim.schedules import Sketch, design_space
-from atim.schedules.shapes import canonical, shape_of
+from atim.schedules.canonical import canonical
+from atim.schedules.shapes import shape_of
 from atim.target import Target
 from atim.timing import model_of, pull_seconds, push_seconds
 from atim.tuner.measure import Problem, run_task

@@ -9,7 +9,7 @@ import numpy as np
 
 from atim.errors import ScheduleError
 from atim.schedules import Sketch
-from atim.schedules.shapes import canonical
+from atim.schedules.canonical import canonical
 from atim.schedules.terms import terms_of
 from atim.schedules.verify import check
 from atim.target import Target

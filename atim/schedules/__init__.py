@@ -4,7 +4,7 @@
     space.py    design_space Program, target -> sketches with their decisions
     sketch.py   Sketch       a program, the roles of its axes, its decisions
     shapes.py   shape_of     decisions -> sizes per DPU, tasklet and WRAM tile, for many candidates
-                canonical    equal schedules -> equal decisions
+    canonical.py canonical   equal schedules -> equal decisions
     rules.py    apply        sketch x decisions -> s_tir.Schedule
     memory.py   copies_of    DMAs and buffers of each operand
     terms.py    terms_of     closed forms: bytes, DMAs, instructions, balance, transfers

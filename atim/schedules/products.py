@@ -1,4 +1,4 @@
-"""What a multiply-accumulate costs in each of a DPU's forms, as closed forms.
+"""Which form a multiply-accumulate has in a kernel, and what it costs, as closed forms.
 
 Slots and words are those of kernels built with the emitted text; for int32 with values 0 to 49,
 the inputs of the workloads, where `mul_step` ends after 4.8 steps and narrow products never fail.
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from atim.schedules.program import Operand
 from atim.schedules.shapes import REGISTER_ROWS, VECTOR_BLOCK, Shape, one_group
 from atim.schedules.sketch import Column, Columns, Sketch
 from atim.target import (
@@ -26,7 +27,7 @@ from atim.target import (
     MULTIPLY_WORDS,
 )
 
-__all__ = ["ProductCosts", "product_costs"]
+__all__ = ["ProductCosts", "emitted_forms", "product_costs"]
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -80,21 +81,33 @@ class ProductCosts:
     redo: Floats
 
 
+def emitted_forms(sketch: Sketch, shape: Shape, columns: Columns) -> Column:
+    """The decision `multiply` of every candidate as its kernel has it: a form that doesn't fit is
+    the compiler's, or ten byte products in place of proved bytes."""
+    chosen = columns["multiply"]
+    chosen = np.where(np.isin(chosen, _forms_of(sketch)), chosen, MULTIPLY_LIBRARY)
+    registers = _in_registers(sketch, shape, columns)
+    whole = registers & _in_words(sketch, shape)
+    chosen = np.where((chosen == MULTIPLY_NARROW) & ~registers, MULTIPLY_BYTES, chosen)
+    chosen = np.where((chosen == MULTIPLY_FLOAT) & ~registers, MULTIPLY_LIBRARY, chosen)
+    return np.where((chosen == MULTIPLY_WORDS) & ~whole, MULTIPLY_LIBRARY, chosen)
+
+
 def product_costs(sketch: Sketch, shape: Shape, columns: Columns) -> ProductCosts | None:
     """Costs of every candidate, None where the decision `multiply` doesn't exist."""
     if "multiply" not in columns:
         return None
-    chosen = columns["multiply"]
-    place = columns.get("vector", np.zeros_like(chosen))
+    chosen = emitted_forms(sketch, shape, columns)
     row = sketch.roles.row
     rows = [o.item_bytes for o in sketch.program.inputs if o.uses(row)]
     shared = [o.item_bytes for o in sketch.program.inputs if not o.uses(row)]
     size = max(o.item_bytes for o in sketch.program.inputs)
     total = np.zeros((4, len(chosen)))
-    known = (chosen != MULTIPLY_LIBRARY) | (size == 2)
+    measured = size == 2 or MULTIPLY_LIBRARY not in _forms_of(sketch)
+    known = (chosen != MULTIPLY_LIBRARY) | measured
     for value in np.unique(chosen[known]).tolist():
         at = chosen == value
-        for fits, form in _cases(sketch, shape, place, int(value), size):
+        for fits, form in _cases(sketch, shape, int(value), size):
             held = at & fits
             each = sum(form.row + _load(form, item) for item in rows)
             once = sum(form.shared + _load(form, item) for item in shared)
@@ -104,32 +117,53 @@ def product_costs(sketch: Sketch, shape: Shape, columns: Columns) -> ProductCost
     return ProductCosts(known, *total)
 
 
-def _cases(
-    sketch: Sketch, shape: Shape, place: Column, value: int, size: int
-) -> list[tuple[Mask, Form]]:
-    """Disjoint conditions with the form that is emitted: words need operands that lie side by side
-    and an unrolled body of whole words, all but single products need sums in registers."""
-    count = DMA_ALIGN_BYTES // size
-    registers = shape.block <= REGISTER_ROWS
-    tile = sketch.roles.tile
-    # sums that wait in WRAM, those of several groups of rows, come into registers around the loop
-    # over a tile, if there is one
-    once = one_group(sketch, shape)
-    loop = (place != VECTOR_BLOCK) | once | (shape.unroll < shape.tile[tile])
-    beside = all(o.innermost(tile) == 1 for o in sketch.program.inputs if o.uses(tile))
-    whole = registers & (shape.unroll % count == 0) & beside
-    if value == MULTIPLY_WORDS:
-        form = _FORMS[value] if size == 1 else _HALVES
-        return [(whole, form), (~whole, _PLAIN[size])]
+def _cases(sketch: Sketch, shape: Shape, value: int, size: int) -> list[tuple[Mask, Form]]:
+    """Disjoint conditions with what the form costs there."""
+    everywhere = np.ones_like(shape.block, dtype=bool)
     if value == MULTIPLY_NARROW:
-        return [
-            (whole & loop, _FORMS[value]),
-            (registers & ~whole & loop, _SINGLE),
-            (~(registers & loop), _FORMS[MULTIPLY_BYTES]),
-        ]
-    if value == MULTIPLY_FLOAT:
-        return [(registers, _FORMS[value]), (~registers, _PLAIN[size])]
-    return [(registers | ~registers, _FORMS.get(value, _PLAIN[size]))]
+        words = _in_words(sketch, shape)
+        return [(words, _FORMS[value]), (~words, _SINGLE)]
+    if value == MULTIPLY_WORDS and size == 2:
+        return [(everywhere, _HALVES)]
+    return [(everywhere, _FORMS.get(value) or _PLAIN[size])]
+
+
+def _forms_of(sketch: Sketch) -> tuple[int, ...]:
+    return next(d.values for d in sketch.decisions if d.name == "multiply")
+
+
+def _in_registers(sketch: Sketch, shape: Shape, columns: Columns) -> Mask:
+    """Sums are in registers while products are added: those of a few rows, and where they wait in
+    WRAM between tiles (several groups of rows), those of a tile with more than one product."""
+    waiting = columns.get("vector", np.zeros_like(shape.block)) == VECTOR_BLOCK
+    passing = ~waiting | one_group(sketch, shape) | (shape.tile[sketch.roles.tile] > 1)
+    return np.logical_and(shape.block <= REGISTER_ROWS, passing)
+
+
+def _in_words(sketch: Sketch, shape: Shape) -> Mask:
+    """The unrolled body is whole words of operands that lie side by side along the tile, and no
+    piece of the reduction ends inside of one."""
+    tile, inputs = sketch.roles.tile, sketch.program.inputs
+    count = DMA_ALIGN_BYTES // max(o.item_bytes for o in inputs)
+    beside = all(_side_by_side(sketch, operand, count) for operand in inputs)
+    ends = (shape.dpu[tile] % shape.unroll == 0) | (shape.grid[tile] == 1)
+    return np.logical_and(shape.unroll % count == 0, ends) if beside else np.zeros_like(ends)
+
+
+def _side_by_side(sketch: Sketch, operand: Operand, count: int) -> bool:
+    """Elements follow each other along the tile, and everything else moves by whole words."""
+    tile, axes = sketch.roles.tile, sketch.program.axes
+    others = [
+        step
+        for axis, step in enumerate(operand.contiguous)
+        if axis != tile and axes[axis].extent > 1
+    ]
+    dimensions = sum(bool(row[tile]) for row in operand.index)
+    return (
+        operand.innermost(tile) == 1
+        and dimensions == 1
+        and all(step % count == 0 for step in others)
+    )
 
 
 def _load(form: Form, item_bytes: int) -> float:

@@ -14,9 +14,9 @@ from tvm import te, tirx
 from atim.errors import ScheduleError, UnsupportedError, UsageError
 from atim.hardware import find_tools
 from atim.schedules import Sketch
+from atim.schedules.canonical import canonical
 from atim.schedules.manual import prim_choices
 from atim.schedules.normal import normal
-from atim.schedules.shapes import canonical
 from atim.schedules.verify import check, explain, nearest
 from atim.target import Target
 from atim.tuner.baselines import make

@@ -13,8 +13,8 @@ from tvm import te, tirx
 from tvm.s_tir import transform
 
 from atim.schedules import Sketch, design_space
+from atim.schedules.canonical import canonical
 from atim.schedules.rules import apply
-from atim.schedules.shapes import canonical
 from atim.schedules.terms import TERMS, terms_of
 from atim.schedules.verify import REASONS, check, explain
 from atim.target import WRAM_RESERVE_BYTES, Target

@@ -49,11 +49,43 @@ def dot(dtype: str, total: str, rows: int, columns: int) -> Sketch:
     ],
 )
 def test_estimated_slots_and_words(dtype, form, rows, unroll, rng):
+    chosen = {"row_block": rows, "unroll": unroll, "tile": TILE, "vector": 2, "multiply": form}
+    slots, words, terms = measured(dtype, rows, chosen, rng)
+    # what happens once a tile is not the body's: a tenth here, more around the shortest body
+    assert terms["body_slots"][0] == pytest.approx(slots, rel=0.12)
+    assert words <= terms["iram_words"][0]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "form", "block", "tile"),
+    [
+        ("int32", MULTIPLY_NARROW, 4, 16),
+        ("int8", MULTIPLY_WORDS, 4, 32),
+        ("float32", MULTIPLY_FLOAT, 1, 8),
+    ],
+)
+def test_sums_that_wait_in_wram_beside_a_tile_unrolled_whole(dtype, form, block, tile, rng):
+    chosen = {"row_block": block, "unroll": tile, "tile": tile, "vector": 1, "multiply": form}
+    slots, words, terms = measured(dtype, 4 * block, chosen, rng)
+    again = terms_of(*candidate(dtype, 4 * block, 2 * TILE, chosen))
+    estimate = (terms["instructions"][0] - again["instructions"][0]) / (2 * TILE * 4 * block)
+    assert estimate == pytest.approx(slots, rel=0.1)
+    assert words <= terms["iram_words"][0]
+
+
+def candidate(dtype: str, rows: int, columns: int, chosen: dict[str, int]) -> tuple:
+    """(sketch, row of decisions) on one DPU."""
+    sketch = dot(dtype, dtype if dtype[0] == "f" else "int32", rows, columns)
+    decisions = {d.name: d.values[0] for d in sketch.decisions} | chosen
+    return sketch, sketch.vector(decisions)
+
+
+def measured(dtype: str, rows: int, chosen: dict[str, int], rng) -> tuple:
+    """(instructions a multiply-accumulate, instructions of code, terms) of a kernel that is run."""
     counts = []
     for columns in (2 * TILE, 4 * TILE):
-        sketch = dot(dtype, dtype if dtype[0] == "f" else "int32", rows, columns)
-        chosen = {"row_block": rows, "unroll": unroll, "tile": TILE, "vector": 2, "multiply": form}
-        decisions = {d.name: d.values[0] for d in sketch.decisions} | chosen
+        sketch, row = candidate(dtype, rows, columns, chosen)
+        decisions = dict(zip(sketch.names, row[0].tolist(), strict=True))
         sources = pipeline.compile(sketch, decisions, TARGET)
         artifact = toolchain.build(sources, TARGET, host=False)
         arrays = {
@@ -64,11 +96,8 @@ def test_estimated_slots_and_words(dtype, form, rows, unroll, rng):
             arrays = {name: rng.random(v.shape, np.float32) for name, v in arrays.items()}
         outcome = runtime.run(artifact, arrays, representatives=True)
         counts.append(outcome.counters["instructions"])
-    terms = terms_of(sketch, sketch.vector(decisions))
     slots = (counts[1] - counts[0]) / (2 * TILE * rows)
-    # what happens once a tile is not the body's: a tenth here, more around the shortest body
-    assert terms["body_slots"][0] == pytest.approx(slots, rel=0.12)
-    assert len(artifact.program.words) <= terms["iram_words"][0]
+    return slots, len(artifact.program.words), terms_of(sketch, row)
 
 
 def test_forms_follow_the_types():

@@ -11,7 +11,7 @@ from tvm import te
 import atim
 from atim import workloads
 from atim.schedules import design_space
-from atim.schedules.shapes import canonical
+from atim.schedules.canonical import canonical
 from atim.schedules.terms import terms_of
 from atim.schedules.verify import check
 from atim.tuner import experience
