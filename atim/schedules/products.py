@@ -135,9 +135,10 @@ def _forms_of(sketch: Sketch) -> tuple[int, ...]:
 def _in_registers(sketch: Sketch, shape: Shape, columns: Columns) -> Mask:
     """Sums are in registers while products are added: those of a few rows, and where they wait in
     WRAM between tiles (several groups of rows), those of a tile with more than one product."""
-    waiting = columns.get("vector", np.zeros_like(shape.block)) == VECTOR_BLOCK
-    passing = ~waiting | one_group(sketch, shape) | (shape.tile[sketch.roles.tile] > 1)
-    return np.logical_and(shape.block <= REGISTER_ROWS, passing)
+    place = columns.get("vector", np.zeros_like(shape.block))
+    passing: Mask = (place != VECTOR_BLOCK) | (shape.tile[sketch.roles.tile] > 1)
+    fitting: Mask = shape.block <= REGISTER_ROWS
+    return fitting & (passing | one_group(sketch, shape))
 
 
 def _in_words(sketch: Sketch, shape: Shape) -> Mask:
