@@ -13,14 +13,17 @@ cut into equal shares of the DPUs: tightening gains as much on silicon at L = 2,
 divide the whole, as at L = 1, so that the checks must depend on the element there too.
 
 Loops around other loops stay rolled: our clang would make four copies of a loop over four tiles,
-and drop the checks from three of them, where the times measured at O1 have them in all.
+and drop the checks from three of them, where the times measured at O1 have them in all (clang 12
+copies them too, checks and all). And an address that is used under a check is computed there
+(`addresses_where_used`).
 """
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -54,6 +57,8 @@ QUICK = (72, 1)
 LARGEST_VA = 16  # larger values of L are sizes of a matrix
 MEAN_LIMIT, RATIO_LIMIT = 0.08, 0.10
 ALL = "all"
+_CHECKED_ZERO = re.compile(r" if \([^;{}]*\) \{\n +(\w+)\[([^;]+)\] = 0;\n")
+_CHECKED_SUM = r"( if \([^;{}]*\) \{\n)( +)ARRAY\[INDEX\] (\+= [^;]+;\n)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +134,41 @@ def prim(case: Case) -> Sources:
     return pipeline.compile(*prim_style(workload, target), target)
 
 
+def addresses_where_used(sources: Sources) -> Sources:
+    """The same program with the address of a sum computed under the check, for every product, if
+    its zeroing is under a check as well.
+
+    UPMEM's target lets clang believe that any sum of registers is an address, for free. LLVM
+    (CodeGenPrepare) then moves the computation into the block that loads, and moves it out again
+    (MachineLICM, MachineCSE) only if that block runs in each turn, or one before it has the same
+    address. clang 12 and 13 for RV32 with 8 registers that a call preserves, given such addresses,
+    do what was measured: 2 slots a product more under the check of a row (an addition, and a
+    pointer that these registers have no room for), none in a loop without one, and none where a
+    column alone is checked.
+    """
+    text = sources.kernel_c
+    for zero in _CHECKED_ZERO.finditer(text):
+        array, index = zero.groups()
+        pattern = _CHECKED_SUM.replace("ARRAY", array).replace("INDEX", re.escape(index))
+        lines = (
+            "int32_t *sum;",
+            f'__asm__("lsl_add %0, %1, %2, 2" : "=r"(sum) : "r"({array}), "r"({index}));',
+            "*sum ",
+        )
+        under_check = r"\1" + "\n".join(rf"\2{line}" for line in lines) + r"\3"
+        text = re.sub(pattern, under_check, text)
+    return replace(sources, kernel_c=text)
+
+
 def measure(case: Case) -> dict[str, float]:
     """Simulated kernel milliseconds by level; the outputs are compared with NumPy."""
     workload = case.workload
     times = {}
     for name, level in LEVELS:
         sources = pipeline.compile_func(scheduled(case, level), case.target, level)
-        times[name] = kernel_ms(sources, case, workload.reference)
-    times["prim"] = kernel_ms(prim(case), case, workload.reference)
+        code = from_heap(sources)
+        times[name] = kernel_ms(addresses_where_used(code), case, workload.reference)
+    times["prim"] = kernel_ms(from_heap(prim(case)), case, workload.reference)
     return times
 
 
@@ -148,7 +180,7 @@ def kernel_ms(sources: Sources, case: Case, reference: Callable[[Arrays], Array]
         for t in sources.plan.tensors
         if t.role == "input"
     }
-    outcome = runtime.run(toolchain.build(from_heap(sources), case.target), inputs)
+    outcome = runtime.run(toolchain.build(sources, case.target), inputs)
     assert outcome.outputs is not None
     (output,) = outcome.outputs.values()
     np.testing.assert_array_equal(output, reference(inputs), str(case))
@@ -190,7 +222,8 @@ def table(measured: dict[Case, dict[str, float]], known: dict[Case, dict[str, fl
 
 def judge(measured: dict[Case, dict[str, float]], known: dict[Case, dict[str, float]]) -> bool:
     """Print the means of published rows, by case and of all; True when orders, the mean error and
-    the geometric mean of each step over all rows are within the limits."""
+    the geometric mean of each step are within the limits: over all rows, and over those of each
+    case, if all of them were measured."""
     both = {case: times for case, times in measured.items() if case in known}
     good = all(in_order(times) for times in measured.values())
     if not both:
@@ -198,14 +231,14 @@ def judge(measured: dict[Case, dict[str, float]], known: dict[Case, dict[str, fl
     off = [abs(times[k] / known[case][k] - 1) for case, times in both.items() for k in times]
     print(f"\nkernel times: mean absolute error {np.mean(off):.1%}, largest {max(off):.1%}")
     good = good and float(np.mean(off)) <= MEAN_LIMIT
-    print("geometric means of the steps, simulated / published; those of all rows are judged:")
+    print("geometric means of the steps, simulated / published:")
     for name in (*dict.fromkeys(case.name for case in both), ALL):
         chosen = [case for case in both if name in (case.name, ALL)]
         ours, theirs = (ratios(rows[case] for case in chosen) for rows in (both, known))
         errors = {step: value / theirs[step] - 1 for step, value in ours.items()}
         cells = [f"{n} {ours[n]:.2f} / {theirs[n]:.2f} ({e:+.0%})" for n, e in errors.items()]
         print(f"  {name:10} {',  '.join(cells)}")
-        if name == ALL:
+        if name == ALL or len(chosen) == sum(case.name == name for case in known):
             good = good and max(map(abs, errors.values())) <= RATIO_LIMIT
     return good
 
