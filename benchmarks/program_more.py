@@ -158,6 +158,14 @@ def grouped_convolution(dtype: str, sizes: tuple[int, ...]) -> Made:
     return [a, f, y], reference
 
 
+def pointwise_convolution(dtype: str, sizes: tuple[int, ...]) -> Made:
+    """Every third place; the weights' last axis is one long."""
+    c, n = min(sizes[0], 6), sizes[1]
+    a, w = tensor("A", dtype, 1, c, 3 * n), tensor("W", dtype, 3, c, 1)
+    y = topi.nn.conv1d(a, w, strides=3, padding=0, data_layout="NCW", out_dtype=dtype)
+    return [a, w, y], lambda v: (v["W"][:, :, 0] @ v["A"][0, :, ::3])[None]
+
+
 def concatenation(dtype: str, sizes: tuple[int, ...]) -> Made:
     m, n = sizes
     a, b = tensor("A", dtype, m, n), tensor("B", dtype, m, 3)
@@ -223,6 +231,7 @@ MORE: dict[str, Row] = {
     "average pooling": Row(2, FLOATS, average_pooling),
     "depthwise convolution": Row(2, ("int8", "int16", *WIDE), depthwise_convolution),
     "grouped convolution": Row(2, ("int8", "int32", "float32"), grouped_convolution),
+    "pointwise convolution": Row(2, TYPES, pointwise_convolution),
     "concatenation": Row(2, TYPES, concatenation),
     "lower triangle": Row(2, TYPES, lower_triangle),
     "greater of two": Row(2, TYPES, greater_of_two),

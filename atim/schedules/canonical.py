@@ -37,7 +37,7 @@ def canonical(sketch: Sketch, matrix: Column) -> Column:
         kept = columns["vector"]
         kept = np.where(alone & (kept == VECTOR_BLOCK), VECTOR_ROW, kept)
         alone = alone & (shape.threads == 1) & (shape.steps == 1)
-        for axis in sketch.program.spatial:
-            alone = alone & ((shape.dpu[axis] == 1) | (axis == row))
+        for axis, extent in enumerate(shape.dpu):
+            alone = alone & ((extent == 1) | (axis in (row, sketch.roles.tile)))
         used["vector"] = np.where(alone, VECTOR_ROW, kept)
     return np.stack([used.get(name, columns[name]) for name in sketch.names], axis=1)

@@ -147,19 +147,28 @@ def _copy(
         mram=_product(pitch_bytes, rows),
         sides=(*rows, pitch_bytes // item),
         shared=shared,
-        misaligned=_misaligned(shape, operand, extents),
+        misaligned=_misaligned(shape, operand, extents, [*rows, pitch]),
     )
 
 
-def _misaligned(shape: Shape, operand: Operand, extents: list[Column]) -> Column:
-    """Bytes by which an axis of the contiguous dimension steps between copies, where that is no
-    multiple of 8; else 0."""
+def _misaligned(
+    shape: Shape, operand: Operand, extents: list[Column], sides: list[Column]
+) -> Column:
+    """Bytes by which an axis steps between copies, or between tasklets, where that is no multiple
+    of 8; else 0. Along the contiguous dimension, and along those before it as long as all behind
+    are one element on a DPU (`sides`): there rows are not padded to 8 bytes."""
     result = np.zeros_like(shape.tasklets)
-    for axis, coefficient in enumerate(operand.contiguous):
-        if coefficient:
-            step = extents[axis] * abs(coefficient) * operand.item_bytes
-            off = (extents[axis] < shape.task[axis]) & (step % DMA_ALIGN_BYTES != 0)
-            result = np.where(off, step, result)
+    alone = np.ones_like(result, bool)
+    for row, side in zip(reversed(operand.index[: len(sides)]), reversed(sides), strict=True):
+        for axis, coefficient in enumerate(row):
+            steps = [(extents, shape.task)]
+            if row is not operand.contiguous:  # there tasklets' shares are rounded up already
+                steps.append((shape.task, shape.dpu))
+            for part, whole in steps if coefficient else ():
+                step = part[axis] * abs(coefficient) * operand.item_bytes
+                off = alone & (part[axis] < whole[axis]) & (step % DMA_ALIGN_BYTES != 0)
+                result = np.where(off, step, result)
+        alone &= side == 1
     return result
 
 

@@ -260,6 +260,6 @@ def _tile_axis(program: Program) -> int:
 
     for operand in sorted(program.inputs, key=volume, reverse=True):
         for axis in program.reduction:
-            if operand.innermost(axis) == 1:
+            if operand.innermost(axis) == 1 and program.axes[axis].extent > 1:
                 return axis
     return max(program.reduction, key=lambda axis: program.axes[axis].extent)
