@@ -180,6 +180,23 @@ def lower_triangle(dtype: str, sizes: tuple[int, ...]) -> Made:
     return [a, y], lambda v: np.tril(v["A"])
 
 
+def narrowed(dtype: str, sizes: tuple[int, ...]) -> Made:
+    """Floats outside of 8 bits wrap, in a sum and after it."""
+    m, n = sizes
+    a, k, scale = tensor("A", dtype, m, n), axis(n), const(45, dtype)
+    t = te.compute(
+        (m,), lambda i: te.sum((a[i, k] * scale).astype("int8").astype("int32"), axis=k), "t"
+    )
+    y = te.compute((m,), lambda i: (t[i].astype(dtype) * scale).astype("uint8"), "y")
+
+    def reference(v: Arrays) -> Array:
+        factor = v["A"].dtype.type(45)
+        sums = (v["A"] * factor).astype("int32").astype("int8").sum(1, dtype="int32")
+        return np.asarray((sums.astype(dtype) * factor).astype("int32").astype("uint8"))
+
+    return [a, y], reference
+
+
 def greater_of_two(dtype: str, sizes: tuple[int, ...]) -> Made:
     """A choice by value, of sums and differences."""
     a, b = tensor("A", dtype, *sizes), tensor("B", dtype, *sizes)
@@ -234,6 +251,7 @@ MORE: dict[str, Row] = {
     "pointwise convolution": Row(2, TYPES, pointwise_convolution),
     "concatenation": Row(2, TYPES, concatenation),
     "lower triangle": Row(2, TYPES, lower_triangle),
+    "narrowed": Row(2, FLOATS, narrowed),
     "greater of two": Row(2, TYPES, greater_of_two),
     "shifts and masks": Row(1, INTEGERS, shifts_and_masks),
     "truncated division": Row(1, INTEGERS, truncated_division),

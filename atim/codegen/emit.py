@@ -337,9 +337,12 @@ class Emitter:
 
     def _cast(self, expr: tirx.Cast) -> tuple[str, int]:
         dtype = dtype_of(expr)
+        narrow = dtype.endswith(("int8", "int16"))
         if dtype == "bool":
             return f"{self.expr(expr.value, EQUAL + 1)} != 0", EQUAL
-        return f"({c_type(dtype)}){self.expr(expr.value, UNARY)}", UNARY
+        # C leaves open what a float outside of a narrow type becomes, NumPy wraps it
+        whole = "(int32_t)" if narrow and dtype_of(expr.value) in BUILTIN_FLOAT else ""
+        return f"({c_type(dtype)}){whole}{self.expr(expr.value, UNARY)}", UNARY
 
     def _call(self, expr: ir.Call) -> tuple[str, int]:
         name = operation(expr)
