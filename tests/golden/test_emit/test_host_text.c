@@ -91,24 +91,37 @@ static bool find_box(const struct tile *tile, uint32_t dpu, int64_t *start, int6
     return some;
 }
 
-/* Copies the clipped box between tensor and slice, one run of the last axis at a time. */
-static void move_box(const struct move *move, char *slice, uint32_t dpu, bool pack) {
+/* Copies some rows of the clipped box, those from `first` to `end` of the slice's outermost axis,
+ * between tensor and slice. What lies in both as one piece is one copy: runs of the last axis, with
+ * the axes behind that are whole in box, tensor and slice. */
+static void move_rows(const struct move *move, char *slice, uint32_t dpu, int64_t first,
+                      int64_t end, bool pack) {
     const struct tile *tile = move->tile;
-    const int last = tile->axes - 1;
     int64_t start[MAX_AXES], low[MAX_AXES], high[MAX_AXES], at[MAX_AXES];
     if (!find_box(tile, dpu, start, low, high)) {
         return;
     }
+    low[0] = low[0] > start[0] + first ? low[0] : start[0] + first;
+    high[0] = high[0] < start[0] + end ? high[0] : start[0] + end;
+    if (low[0] >= high[0]) {
+        return;
+    }
+    int last = tile->axes - 1;
+    int64_t item_bytes = tile->item_bytes;
+    while (last > 0 && start[last] == 0 && high[last] == tile->shape[last] &&
+           tile->padded[last] == tile->shape[last]) {
+        item_bytes *= tile->shape[last--];
+    }
     memcpy(at, low, sizeof at);
-    const size_t run_bytes = (size_t)((high[last] - low[last]) * tile->item_bytes);
+    const size_t run_bytes = (size_t)((high[last] - low[last]) * item_bytes);
     for (;;) {
         int64_t outside = 0, inside = 0;
         for (int a = 0; a <= last; a++) {
             outside = outside * tile->shape[a] + at[a];
             inside = inside * tile->padded[a] + at[a] - start[a];
         }
-        char *host = move->tensor + outside * tile->item_bytes;
-        char *mram = slice + inside * tile->item_bytes;
+        char *host = move->tensor + outside * item_bytes;
+        char *mram = slice + inside * item_bytes;
         memcpy(pack ? mram : host, pack ? host : mram, run_bytes);
         int a = last - 1;
         while (a >= 0 && ++at[a] == high[a]) {
@@ -121,20 +134,27 @@ static void move_box(const struct move *move, char *slice, uint32_t dpu, bool pa
     }
 }
 
-static void pack_range(void *context, int64_t begin, int64_t end) {
-    const struct move *move = context;
-    for (int64_t i = begin; i < end; i++) {
-        char *slice = move->slices + i * move->tile->slice_bytes;
-        memset(slice, 0, (size_t)move->tile->slice_bytes);
-        move_box(move, slice, move->dpus[i], true);
+/* Work is counted in rows of the slices' outermost axis, so that threads share large slices too. */
+static void move_range(const struct move *move, int64_t begin, int64_t end, bool pack) {
+    const struct tile *tile = move->tile;
+    const int64_t rows = tile->padded[0], row_bytes = tile->slice_bytes / rows;
+    for (int64_t i = begin / rows; i * rows < end; i++) {
+        const int64_t first = begin > i * rows ? begin - i * rows : 0;
+        const int64_t past = end < (i + 1) * rows ? end - i * rows : rows;
+        char *slice = move->slices + i * tile->slice_bytes;
+        if (pack) {
+            memset(slice + first * row_bytes, 0, (size_t)((past - first) * row_bytes));
+        }
+        move_rows(move, slice, move->dpus[i], first, past, pack);
     }
 }
 
+static void pack_range(void *context, int64_t begin, int64_t end) {
+    move_range(context, begin, end, true);
+}
+
 static void unpack_range(void *context, int64_t begin, int64_t end) {
-    const struct move *move = context;
-    for (int64_t i = begin; i < end; i++) {
-        move_box(move, move->slices + i * move->tile->slice_bytes, move->dpus[i], false);
-    }
+    move_range(context, begin, end, false);
 }
 
 static const struct tile A_tile = {
@@ -151,7 +171,7 @@ static const struct tile A_tile = {
 LOCAL void pack_A(const void *tensor, void *slices, const uint32_t *dpus, uint32_t count,
                   uint32_t threads) {
     struct move move = {&A_tile, (char *)(uintptr_t)tensor, slices, dpus};
-    fork_join(pack_range, &move, count, threads);
+    fork_join(pack_range, &move, count * A_tile.padded[0], threads);
 }
 
 static const struct tile x_tile = {
@@ -168,7 +188,7 @@ static const struct tile x_tile = {
 LOCAL void pack_x(const void *tensor, void *slices, const uint32_t *dpus, uint32_t count,
                   uint32_t threads) {
     struct move move = {&x_tile, (char *)(uintptr_t)tensor, slices, dpus};
-    fork_join(pack_range, &move, count, threads);
+    fork_join(pack_range, &move, count * x_tile.padded[0], threads);
 }
 
 static const struct tile y_partial_tile = {
@@ -185,7 +205,7 @@ static const struct tile y_partial_tile = {
 LOCAL void unpack_y_partial(void *tensor, const void *slices, const uint32_t *dpus, uint32_t count,
                     uint32_t threads) {
     struct move move = {&y_partial_tile, tensor, (char *)(uintptr_t)slices, dpus};
-    fork_join(unpack_range, &move, count, threads);
+    fork_join(unpack_range, &move, count * y_partial_tile.padded[0], threads);
 }
 
 static void finish_0(void *context, int64_t begin, int64_t end) {
