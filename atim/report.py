@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import html
 import io
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from atim.runtime import Timing
 from atim.tuner.database import FILE_NAME, Database, Record, StoredRun
 from atim.tuner.folder import linked_in, newest, stages_in
 from atim.tuner.linked import total_of
+from atim.tuner.trial import told_failures
 
 __all__ = ["Story", "page", "read", "text", "write"]
 
@@ -38,25 +38,28 @@ class Story:
     """One run, ready to be told.
 
     trials     total seconds of each trial in the order measured, None for a failed one
-    failures   reason -> number of trials that failed so
+    failed     (reason, what it said) of each failed trial: the limit that it broke, and its value
     baseline   (name, timing) of the hand schedule; None if it could not be built
     best       timing of the best valid trial; None if there is none
     decisions  of the best trial, with its sketch's name first
-    why        what the first failed trial said, "" when none failed
     stages     of a program of several: (name, timing, how it is done) of each
     notes      lines for the end: where the records are, how to rebuild, why the search stopped
     """
 
     title: str
     trials: tuple[float | None, ...]
-    failures: Mapping[str, int]
+    failed: tuple[tuple[str, str], ...]
     baseline: tuple[str, Timing] | None
     best: Timing | None
     sketch: str = ""
     decisions: Mapping[str, int] = field(default_factory=dict)
-    why: str = ""
     notes: tuple[str, ...] = ()
     stages: tuple[tuple[str, Timing, str], ...] = ()
+
+    @property
+    def why(self) -> str:
+        """What the first failed trial said, "" when none failed."""
+        return ": ".join(self.failed[0]) if self.failed else ""
 
     @property
     def rows(self) -> list[tuple[str, Timing]]:
@@ -98,12 +101,11 @@ def _of_kernel(folder: Path, run: StoredRun, all_records: Sequence[Record]) -> S
     return Story(
         title=f"{run.key.workload} on {run.key.target}",
         trials=tuple(None if r.timing is None else r.objective_s for r in records),
-        failures=Counter(r.reason for r in records if r.timing is None),
+        failed=tuple((r.reason, r.message) for r in records if r.timing is None),
         baseline=_baseline(run.facts),
         best=None if best is None or best.timing is None else Timing(*best.timing),
         sketch="" if best is None else best.sketch,
         decisions={} if best is None else dict(best.decisions),
-        why=next((f"{r.reason}: {r.message}" for r in records if r.timing is None), ""),
         notes=_notes(folder, run),
     )
 
@@ -148,10 +150,9 @@ def _of_stages(folder: Path, run: StoredRun, kernels: Sequence[Story]) -> Story:
     return Story(
         title=f"{run.key.workload} on {run.key.target}",
         trials=tuple(trials),
-        failures=sum((Counter(story.failures) for story in kernels), Counter()),
+        failed=tuple(failure for story in kernels for failure in story.failed),
         baseline=None if by_hand is None else ("PrIM-style stages", by_hand),
         best=best,
-        why=next((story.why for story in kernels if story.why), ""),
         notes=_notes(folder, run),
         stages=tuple((name, t, how) for name, t, how, _ in told if t is not None),
     )
@@ -182,7 +183,7 @@ def text(story: Story) -> str:
         lines += ["", f"best: {_chosen(story)}"]
     if story.stages:
         lines += ["", *(f"{name}: {how}" for name, _, how in story.stages)]
-    lines += ["", _count(story), *story.notes]
+    lines += ["", _count(story), *told_failures(story.failed), *story.notes]
     return "\n".join(lines)
 
 
@@ -201,12 +202,9 @@ def _table(story: Story) -> list[str]:
 
 
 def _count(story: Story) -> str:
-    failed = sum(story.failures.values())
-    line = f"trials: {len(story.trials)} measured, {len(story.trials) - failed} valid"
-    if failed:
-        reasons = ", ".join(f"{reason} {n}" for reason, n in sorted(story.failures.items()))
-        line += f", {failed} failed ({reasons})"
-    return line
+    count = len(story.failed)
+    line = f"trials: {len(story.trials)} measured, {len(story.trials) - count} valid"
+    return line + (f", {count} failed" if count else "")
 
 
 def best_so_far(trials: Sequence[float | None]) -> list[float]:
@@ -284,7 +282,8 @@ def page(story: Story, png: bytes) -> str:
         for name, _, how in story.stages
     )
     heading = story.sketch or (f"{len(story.stages)} stages" if story.stages else "none")
-    notes = "".join(f"<li>{html.escape(line)}</li>\n" for line in (_count(story), *story.notes))
+    told = (_count(story), *told_failures(story.failed), *story.notes)
+    notes = "".join(f"<li>{html.escape(line)}</li>\n" for line in told)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <style>

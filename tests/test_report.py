@@ -11,6 +11,7 @@ from atim.errors import RecordError
 from atim.report import Story, best_so_far, page, read, text, write
 from atim.runtime import Timing
 from atim.tuner.database import Database, Record, RunKey
+from atim.tuner.trial import told_failures
 
 PRIM = Timing(2e-3, 5e-3, 0.5e-3, 0.0)
 BEST = Timing(0.5e-3, 1e-3, 0.5e-3, 0.5e-3)
@@ -20,7 +21,7 @@ def story(**changes: object) -> Story:
     values = {
         "title": "mtv 4096x4096 int32 on <2048 DPUs>",
         "trials": (None, 4e-3, 3e-3, 2.5e-3, None),
-        "failures": {"wrong result": 1, "timeout": 1},
+        "failed": (("mismatch", "y[3]: 7, wanted 8"), ("timeout", "")),
         "baseline": ("PrIM-style", PRIM),
         "best": BEST,
         "sketch": "rows_split",
@@ -37,14 +38,28 @@ def test_table_shows_phases_totals_and_ratio() -> None:
     assert lines[4].split() == ["best", "0.500", "1.000", "0.500", "0.500", "2.500"]
     assert lines[5] == "best is 3.00x as fast as PrIM-style"
     assert "best: sketch rows_split: pieces 8, tasklets 16" in lines
-    counted = "trials: 5 measured, 3 valid, 2 failed (timeout 1, wrong result 1)"
-    assert lines[-2:] == [counted, "records: runs/mtv/records.db"]
+    assert lines[-4:] == [
+        "trials: 5 measured, 3 valid, 2 failed",
+        "  mismatch 1: y[3]: 7, wanted 8",
+        "  timeout 1",
+        "records: runs/mtv/records.db",
+    ]
+
+
+def test_failures_are_told_by_the_limit_that_was_broken() -> None:
+    stack = "stack: 600 bytes needed by each tasklet, limit 512"
+    iram = "IRAM: 4,200 instructions needed, limit 4,096"
+    failed = [("overflow", iram), ("overflow", stack), ("overflow", stack.replace("600", "520"))]
+    assert told_failures(failed) == [f"  overflow 2, the first: {stack}", f"  overflow 1: {iram}"]
+    many = [("overflow", f"{n}: needed") for n in range(8)]
+    assert told_failures(many)[-1] == "  and 2 more kinds"
+    assert "IRAM: 4,200" in page(story(failed=tuple(failed)), b"")
 
 
 def test_a_run_without_a_valid_trial_says_so() -> None:
-    lines = text(story(best=None, decisions={}, trials=(None,), failures={"timeout": 1}))
+    lines = text(story(best=None, decisions={}, trials=(None,), failed=(("timeout", ""),)))
     assert "no valid trial" in lines
-    assert "1 measured, 0 valid, 1 failed (timeout 1)" in lines
+    assert "1 measured, 0 valid, 1 failed" in lines
 
 
 def test_curve_is_the_running_minimum() -> None:
@@ -90,7 +105,7 @@ def test_a_run_is_read_from_its_records(tmp_path: Path) -> None:
             )
     found = read(tmp_path)
     assert found.trials == (pytest.approx(4e-3), pytest.approx(3e-3), None)  # the 4th is pending
-    assert found.failures == {"fault": 1}
+    assert found.failed == (("fault", ""),)
     assert found.best == Timing(1e-3, 1e-3, 1e-3, 0.0)
     assert found.decisions == {"tile": 1}
     assert "ended: no, interrupted (asked for 4 trials)" in found.notes

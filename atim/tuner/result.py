@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,6 +28,7 @@ from atim.tuner.measure import check_data
 from atim.tuner.plan import Plan
 from atim.tuner.proposals import Candidate
 from atim.tuner.search import Observation
+from atim.tuner.trial import told_failures
 
 __all__ = ["Best", "Built", "Run", "array_of", "history_of", "run_of"]
 
@@ -184,9 +184,10 @@ class Run:
                 ratio = sum(baseline["timing"]) / self.winner.objective_s
                 lines.append(f"best is {ratio:.2f}x as fast as {baseline['name']}")
             lines.append(f"schedule: {_chosen(self.winner)}")
-        failures = Counter(r.reason for r in self.records if r.status == "failed")
-        valid = len(self.records) - sum(failures.values())
-        lines.append(f"{len(self.records)} trials: {valid} valid" + _list(failures))
+        failed = [(r.reason, r.message) for r in self.records if r.status == "failed"]
+        count = f", {len(failed)} failed" if failed else ""
+        lines.append(f"{len(self.records)} trials: {len(self.records) - len(failed)} valid{count}")
+        lines += told_failures(failed)
         same = sum(r.same_as is not None for r in self.records)
         if same:
             lines.append(f"{same} of them had the C text of earlier ones, and were not run again")
@@ -216,10 +217,6 @@ def _chosen(record: Record) -> str:
     if record.rank_groups > 1:
         chosen += f"; {record.rank_groups} groups of ranks, one after the other"
     return f"{record.sketch}: {chosen}"
-
-
-def _list(failures: Mapping[str, int]) -> str:
-    return "".join(f", {count} {reason}" for reason, count in sorted(failures.items()))
 
 
 def array_of(value: Any) -> Array:

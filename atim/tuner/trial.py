@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["REASONS", "REPEATABLE", "Measurement", "Task"]
+__all__ = ["REASONS", "REPEATABLE", "Measurement", "Task", "told_failures"]
+
+MOST_KINDS = 6  # lines on failed trials
 
 REASONS = {
     "schedule": "TVM or the code generator finds the schedule illegal",
@@ -61,3 +64,23 @@ class Measurement:
     parts: Mapping[str, float] = field(default_factory=dict)
     digest: str = ""
     trace: str = ""
+
+
+def told_failures(failed: Sequence[tuple[str, str]]) -> list[str]:
+    """Why trials failed, from (reason, message) of each: a line for each limit that was broken,
+    with what the first of them said, the most frequent first."""
+    kinds = Counter(map(_kind, failed))
+    first = {_kind(failure): failure for failure in reversed(failed)}
+    lines = []
+    for kind, count in kinds.most_common(MOST_KINDS):
+        reason, message = first[kind]
+        such = ", the first" if count > 1 and message else ""
+        lines.append(f"  {reason} {count}{such}" + (f": {message}" if message else ""))
+    left = len(kinds) - len(lines)
+    return lines + ([f"  and {left} more kinds"] if left else [])
+
+
+def _kind(failure: tuple[str, str]) -> tuple[str, str]:
+    """The reason, and how its message begins: the name of the limit, without its numbers."""
+    reason, message = failure
+    return reason, message.partition(":")[0] if ":" in message else ""
