@@ -184,8 +184,6 @@ def place(
     switch_s: float = 0.0,
 ) -> Problem:
     """Price every launch: closed form, then `method` for those that may pay."""
-    if method not in METHODS:
-        raise UsageError(f"prices: {method!r} unknown, known: {', '.join(METHODS)}")
     graph, launches = prepared.graph, prepared.launches
     prices: list[Price | str] = []
     for launch in launches:
@@ -266,6 +264,8 @@ def offload(
     Raises UnsupportedError (what can't be imported, with its place), MismatchError (the import
     computes something else; names the first operator), UsageError, RecordError.
     """
+    if method not in METHODS:
+        raise UsageError(f"method: {method!r} unknown, known: {', '.join(METHODS)}")
     if strategy not in STRATEGIES:
         raise UsageError(f"strategy: {strategy!r} unknown, known: {', '.join(STRATEGIES)}")
     if layers < 1:

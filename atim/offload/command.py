@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
+import inspect
 import os
 import re
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import click
 
 from atim.errors import UsageError
+from atim.target import Target
 
 __all__ = ["offload"]
 
@@ -46,14 +49,13 @@ def offload(model: str, inputs: tuple[str, ...], **options: Any) -> None:
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     shapes = [parse_input(text) for text in inputs]
     state = parse_state(options["state"])
+    target = Target(options["target_name"], dpus=options["dpus"], transfer=options["transfer"])
+    name, thing = load_model(model)
+    folder = options["work_dir"] or Path("runs") / name
     from atim.offload.api import examples_of
     from atim.offload.api import offload as offload_model
     from atim.offload.report import write
-    from atim.target import Target
 
-    name, thing = load_model(model)
-    folder = options["work_dir"] or Path("runs") / name
-    target = Target(options["target_name"], dpus=options["dpus"], transfer=options["transfer"])
     examples = examples_of(shapes)
     result = offload_model(
         thing,
@@ -84,7 +86,10 @@ def parse_input(text: str) -> tuple[tuple[int, ...], str, int | None]:
         raise UsageError(f"input {text!r}: 1x4096, 1x4096:int32 or 1:int64=3 (all 3) needed")
     if dtype not in DTYPES:
         raise UsageError(f"input {text!r}: dtype {dtype!r} unknown, known: {', '.join(DTYPES)}")
-    return tuple(int(n) for n in sizes.split("x")), dtype, int(value) if filled else None
+    shape = tuple(int(n) for n in sizes.split("x"))
+    if 0 in shape:
+        raise UsageError(f"input {text!r}: size 0, at least 1 needed in every dimension")
+    return shape, dtype, int(value) if filled else None
 
 
 def parse_state(texts: tuple[str, ...]) -> str | list[tuple[int, int]] | None:
@@ -113,10 +118,40 @@ def load_model(text: str) -> tuple[str, Any]:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-        thing = getattr(module, name)
-        is_made = not isinstance(thing, type) and (hasattr(thing, "forward") or not callable(thing))
-        return f"{path.stem}-{name}", thing if is_made else thing()
-    except AttributeError as error:
-        raise UsageError(f"{path} has no {name!r} ({error})") from error
+    except ModuleNotFoundError as error:
+        hint = "; pip install torch==2.13.0" if error.name == "torch" else ""
+        raise UsageError(f"{path}: {error}{hint}") from error
     except (Exception, SystemExit) as error:
         raise UsageError(f"{path}: {type(error).__name__}: {error}") from error
+    return f"{path.stem}-{name}", _made(vars(module), name, path)
+
+
+def _made(names: dict[str, Any], name: str, path: Path) -> Any:
+    """The model called `name`: as it is, or what a class or a function without arguments gives."""
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        raise UsageError(f"{path} has no {name!r}{f', did you mean {near[0]}?' if near else ''}")
+    thing = names[name]
+    if not callable(thing) or (not isinstance(thing, type) and hasattr(thing, "forward")):
+        return thing
+    kind = "class" if isinstance(thing, type) else "function"
+    if needed := _needed(thing):
+        raise UsageError(
+            f"{path}: {kind} {name} needs arguments ({', '.join(needed)}); name a class or a"
+            " function that makes the model without any, or a model"
+        )
+    try:
+        made = thing()
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{path}: {name}(): {type(error).__name__}: {error}") from error
+    return made
+
+
+def _needed(thing: Any) -> list[str]:
+    """Parameters without a default; none where Python can't tell."""
+    try:
+        parameters = inspect.signature(thing).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in several]

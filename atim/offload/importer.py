@@ -60,12 +60,16 @@ def import_model(
         imported = _from_relax(model, examples)
     elif isinstance(model, str | Path) or type(model).__name__ == "ModelProto":
         imported = import_onnx(model, examples)
+    elif isinstance(model, type):
+        name = model.__name__
+        raise UsageError(f"offload: class {name} given, an object of it needed, such as {name}()")
     elif hasattr(model, "forward") and hasattr(model, "eval"):
         changes = state == "auto"
         imported = _from_torch(model, tuple(examples), dynamic_shapes, changes, through_torch)
     else:
         wanted = "torch.nn.Module, ONNX file or Relax module"
-        raise UsageError(f"offload: {wanted} needed, {type(model).__name__} given")
+        hint = " (its code can be the forward of a Module)" if callable(model) else ""
+        raise UsageError(f"offload: {wanted} needed, {type(model).__name__} given{hint}")
     return keep_state(imported, state)
 
 

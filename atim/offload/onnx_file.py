@@ -26,7 +26,7 @@ def import_onnx(model: Any, examples: Sequence[Any]) -> Imported:
         import onnx
         from onnx.reference import ReferenceEvaluator
     except ImportError as error:
-        raise UsageError("ONNX models need the package onnx: pip install atim[offload]") from error
+        raise UsageError("ONNX models need the package onnx: pip install onnx") from error
     from tvm.relax.frontend.onnx import from_onnx
 
     if isinstance(model, str | Path):
