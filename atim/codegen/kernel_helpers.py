@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import re
 
+from atim.codegen.float_products import FLOAT_INSIDE, FLOAT_TEXTS
+
 __all__ = ["FUNCTION_NAMES", "helpers_for", "lane_function", "word_function"]
 
 _MUL_STEP_ADD = """\
@@ -140,7 +142,7 @@ static inline int32_t {name}(int32_t sum, const {A}_t *a, const {B}_t *b) {{
 }}
 """
 
-_ADD_WORDS = """\
+_ADD_BYTES = """\
 /* to = a {sign} b for the 8 bytes of neighbours of one word: their uppermost bits are dealt with
  * apart, so that nothing is carried from one to the next */
 static inline void {name}({A}_t *to, const {A}_t *a, const {A}_t *b, int32_t word) {{
@@ -153,134 +155,32 @@ static inline void {name}({A}_t *to, const {A}_t *a, const {A}_t *b, int32_t wor
     ((word_t *)to)[word] = (uint64_t)high << 32 | low;
 }}
 """
-_LANE_SUMS = {
-    "+": "(({u} & ~top) + ({v} & ~top)) ^ (({u} ^ {v}) & top)",
-    "-": "(({u} | top) - ({v} & ~top)) ^ (({u} ^ ~{v}) & top)",
-}
-
-_FLOAT_BITS = """\
-static inline uint32_t float_bits(float value) {
-    const union {
-        float value;
-        uint32_t bits;
-    } both = {value};
-    return both.bits;
-}
+_ADD_HALVES = """\
+/* to = a {sign} b for the 4 neighbours of one word: the upper of each two is computed where nothing
+ * is carried from the lower, which is then stored over what stands in its place */
+static inline void {name}({A}_t *to, const {A}_t *a, const {A}_t *b, int32_t word) {{
+    const uint64_t u = ((const word_t *)a)[word], v = ((const word_t *)b)[word];
+    const uint32_t u0 = (uint32_t)u, u1 = (uint32_t)(u >> 32);
+    const uint32_t v0 = (uint32_t)v, v1 = (uint32_t)(v >> 32);
+    const uint32_t top = 0xffff0000u;
+    const uint32_t low = {low};
+    const uint32_t high = {high};
+    ((word_t *)to)[word] = (uint64_t)high << 32 | low;
+    to[4 * word] = ({A}_t)(u0 {sign} v0);
+    to[4 * word + 2] = ({A}_t)(u1 {sign} v1);
+}}
 """
-
-_FLOAT_OPEN = """\
-/* Unpacked floats: mantissa * 2^(scale - 155), the mantissa signed and, unless 0, from 2^28 to 2^29
- * with five zeros at its end; the scale may be below that of packed floats. */
-
-/* this can't be unpacked, or the next sum might not be */
-static inline int32_t float_is_odd(float value) {
-    const uint32_t bits = float_bits(value);
-    return (bits >> 23 & 255) - 1 >= 253 && bits << 1 != 0;
+# by size of the elements: the function, and one register of two
+_ADD_LANES = {
+    8: (
+        _ADD_BYTES,
+        {
+            "+": "(({u} & ~top) + ({v} & ~top)) ^ (({u} ^ {v}) & top)",
+            "-": "(({u} | top) - ({v} & ~top)) ^ (({u} ^ ~{v}) & top)",
+        },
+    ),
+    16: (_ADD_HALVES, {"+": "({u} & top) + {v}", "-": "({u} | ~top) - {v}"}),
 }
-
-static inline int32_t float_mantissa(float value) {
-    const uint32_t bits = float_bits(value);
-    const int32_t size = (int32_t)((bits & 0x7fffff) | 0x800000) << 5;
-    return bits << 1 == 0 ? 0 : (int32_t)bits < 0 ? -size : size;
-}
-
-static inline int32_t float_scale(float value) {
-    return (int32_t)(float_bits(value) >> 23 & 255);
-}
-
-/* sums of packed floats that are not packed themselves are exact, so that no bit is lost here */
-static inline float float_packed(int32_t mantissa, int32_t scale) {
-    uint32_t size = mantissa < 0 ? -(uint32_t)mantissa : (uint32_t)mantissa;
-    const uint32_t sign = mantissa < 0 ? 1u << 31 : 0;
-    if (size == 0)
-        return 0.0f;
-    scale += (int32_t)(size >> 29);
-    size >>= size >> 29;
-    size = scale < 1 ? size >> (6 - scale) : ((uint32_t)(scale - 1) << 23) + (size >> 5);
-    const union {
-        uint32_t bits;
-        float value;
-    } both = {sign | size};
-    return both.value;
-}
-"""
-
-_SIGN_BITS = """\
-/* copies of the sign bit behind it */
-static inline int32_t sign_bits(int32_t value) {
-#ifdef __DPU__
-    int32_t count;
-    __asm__("cls %0, %1" : "=r"(count) : "r"(value));
-    return count;
-#else
-    return __builtin_clrsb(value);
-#endif
-}
-"""
-
-_FLOAT_MAC = """\
-/* Unpacked sum += a * x, product and sum each rounded to nearest even as IEEE 754 wants. Sets *odd
- * where a factor is subnormal, infinite or no number or a result may not be normal. */
-static inline __attribute__((always_inline)) void float_mac(
-    int32_t *mantissa, int32_t *scale, int32_t *odd, float a, float x) {
-    const uint32_t u = float_bits(a), v = float_bits(x);
-    const uint32_t u_scale = u >> 23 & 255, v_scale = v >> 23 & 255;
-    if (u_scale - 1 >= 254 || v_scale - 1 >= 254) {
-        const int zero = (u << 1 == 0 && v_scale != 255) || (v << 1 == 0 && u_scale != 255);
-        *odd |= !zero;
-        return;
-    }
-    /* the product's upper 32 of 48 bits, and one bit for the others */
-    const uint32_t u2 = u >> 16 | 128, v2 = v >> 16 | 128;
-    const uint32_t low = mul_ul_ul(u, v) + ((mul_ul_uh(u, v) + mul_uh_ul(u, v)) << 8);
-    const uint32_t middle = mul_ul_ul(u, v2) + mul_uh_uh(u, v) + mul_ul_ul(u2, v);
-    const uint32_t high = mul_uh_ul(u, v2) + mul_ul_uh(u2, v);
-    uint32_t product = (low >> 16) + middle + (high << 8) + (mul_ul_ul(u2, v2) << 16);
-    int32_t at = (int32_t)(u_scale + v_scale) - 127;
-    if (low << 16)
-        product |= 1;
-    if ((int32_t)product < 0) {
-        product = product >> 1 | (product & 1);
-        at++;
-    }
-    if ((uint32_t)(at - 1) >= 253) {
-        *odd = 1;
-        return;
-    }
-    product = (product + 63 + (product >> 7 & 1)) >> 7 << 5;
-    /* the smaller one is shifted to the scale of the larger; a bit that is lost makes it odd */
-    int32_t large = (int32_t)(u ^ v) < 0 ? -(int32_t)product : (int32_t)product;
-    int32_t small = *mantissa, distance = at - *scale;
-    if (distance < 0) {
-        const int32_t other = large;
-        large = small;
-        small = other;
-        distance = -distance;
-        at = *scale;
-    }
-    if (distance > 31)
-        distance = 31;
-    int32_t sum = small >> distance;
-    if ((uint32_t)small & ((1u << distance) - 1))
-        sum |= 1;
-    sum += large;
-    if (sum == 0) {
-        *mantissa = *scale = 0;
-        return;
-    }
-    const int32_t shift = sign_bits(sum) - 2;
-    if (shift < 0) {
-        sum = sum >> 1 | (sum & 1);
-        if (++at > 253)
-            *odd = 1;
-    } else {
-        sum = (int32_t)((uint32_t)sum << shift);
-        at -= shift;
-    }
-    *mantissa = (sum + 15 + (sum >> 5 & 1)) & ~31;
-    *scale = at;
-}
-"""
 
 _TEXTS = {
     "mul_step_add": _MUL_STEP_ADD,
@@ -289,28 +189,22 @@ _TEXTS = {
     "any_bits": _ANY_BITS,
     "dot_narrow": _DOT_NARROW,
     "formed": _FORMED,
-    "float_bits": _FLOAT_BITS,
-    "sign_bits": _SIGN_BITS,
-    "float_is_odd": _FLOAT_OPEN,
-    "float_mac": _FLOAT_MAC,
+    **FLOAT_TEXTS,
 }
-# functions that stand in the text of another
-_INSIDE = dict.fromkeys(("float_mantissa", "float_scale", "float_packed"), "float_is_odd")
 
 _TYPES = ("int8", "uint8", "int16", "uint16")
 _WORDS = {
     f"dot_{a}_{b}": (a, b) for a in _TYPES for b in _TYPES if a.endswith("8") == b.endswith("8")
 }
-# 16 bits gain nothing from it
 _LANES = {
     f"{word}_{dtype}": (sign, dtype)
     for word, sign in (("add", "+"), ("sub", "-"))
-    for dtype in ("int8", "uint8")
+    for dtype in _TYPES
 }
 _USED = re.compile(r"\b(mul_[su][lh]_[su][lh]|word_t|any_bits|float_bits|sign_bits)\b")
 
 FUNCTION_NAMES = frozenset(
-    {*_TEXTS, *_INSIDE, *_WORDS, *_LANES, *(f"{name}_one" for name in _WORDS)}
+    {*_TEXTS, *FLOAT_INSIDE, *_WORDS, *_LANES, *(f"{name}_one" for name in _WORDS)}
     | {f"mul_{p}_{q}" for p in ("sl", "sh", "ul", "uh") for q in ("sl", "sh", "ul", "uh")}
 )
 """What kernels may define; not to be used for anything else."""
@@ -331,7 +225,7 @@ def lane_function(word: str, dtype: str) -> str | None:
 
 def helpers_for(name: str) -> dict[str, str]:
     """The function and all it needs, name -> text, in an order that C accepts."""
-    name = _INSIDE.get(name, name)
+    name = FLOAT_INSIDE.get(name, name)
     text = _text(name)
     result: dict[str, str] = {}
     for needed in dict.fromkeys(_USED.findall(text)):
@@ -347,8 +241,9 @@ def _text(name: str) -> str:
         return _dot_text(name, *_WORDS[name])
     if name in _LANES:
         sign, dtype = _LANES[name]
-        low, high = (_LANE_SUMS[sign].format(u=f"u{i}", v=f"v{i}") for i in (0, 1))
-        return _ADD_WORDS.format(name=name, A=dtype, sign=sign, low=low, high=high)
+        template, sums = _ADD_LANES[16 if dtype.endswith("16") else 8]
+        low, high = (sums[sign].format(u=f"u{i}", v=f"v{i}") for i in (0, 1))
+        return template.format(name=name, A=dtype, sign=sign, low=low, high=high)
     left, right = name.removeprefix("mul_").split("_")
     return _BYTE_PRODUCT.format(
         name=name,

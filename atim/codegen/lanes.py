@@ -2,6 +2,7 @@
 
 `for u < 8 (unrolled): C[..u] = A[..u] + B[..u]` on bytes becomes `add_int8(&C, &A, &B, 0)`, which
 adds all but the uppermost bits of each element, and those without a carry (Hacker's Delight, 2-18).
+Of 16 bits, two in a register: the upper where nothing comes from below, then the lower over it.
 Only elements in WRAM that lie side by side in whole words are handled; the values are the same. A
 longer loop goes over words of the same addresses, which the compiler then adds up only once.
 """

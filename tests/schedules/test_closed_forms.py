@@ -12,6 +12,7 @@ import tvm_ffi
 from tvm import te, tirx
 from tvm.s_tir import transform
 
+from atim import pipeline, runtime, toolchain
 from atim.schedules import Sketch, design_space
 from atim.schedules.canonical import canonical
 from atim.schedules.rules import apply
@@ -231,3 +232,19 @@ def test_results_are_written_in_multiples_of_8_bytes(rng: np.random.Generator) -
             assert (terms["rows_per_tasklet"] * 4 % 8 == 0).all()
             assert (terms["tile_bytes"] % 8 == 0).all()
             assert (terms["write_bytes"] % 8 == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "unroll"), [("int8", 8), ("int8", 4), ("int16", 8), ("int16", 32)]
+)
+def test_sums_of_narrow_elements(dtype, unroll):
+    size, target = 4096, Target(dpus=1)
+    (sketch,) = design_space(get("va", (size,), dtype).func, target)
+    decisions = {d.name: d.values[0] for d in sketch.decisions}
+    decisions |= {"tile": 512, "unroll": unroll}
+    sources = pipeline.compile(sketch, decisions, target)
+    artifact = toolchain.build(sources, target, host=False)
+    arrays = {t.name: np.ones(size, dtype) for t in sources.plan.tensors if t.role == "input"}
+    counted = runtime.run(artifact, arrays, representatives=True).counters["instructions"]
+    estimate = terms_of(sketch, sketch.vector(decisions))["instructions"][0]
+    assert estimate == pytest.approx(counted, rel=0.12)
