@@ -7,7 +7,7 @@ the model has, so that equal ones are tuned once. Weights (parameters) are resid
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -136,7 +136,16 @@ def why_not(graph: Graph, nest: Nest) -> str:
         return "several results"
     types = {graph.values[v].dtype for v in (*nest.inputs, *nest.outputs)}
     odd = sorted(t for t in types if t in ("bool", "float16", "bfloat16"))
-    return f"{odd[0]} is not supported on DPUs" if odd else ""
+    if odd:
+        return f"{odd[0]} is not supported on DPUs"
+    if "int64" in types and (f.kind != "mtv" or len(types) > 1):
+        return "int64 tensors: only products of matrix and vector, all int64, are offered"
+    return ""
+
+
+def _has_int64(graph: Graph, values: Iterable[str]) -> bool:
+    """Indices become 32-bit, which TVM refuses to do in a function with such a tensor."""
+    return any(graph.values[value].dtype == "int64" for value in values)
 
 
 def _single(graph: Graph, nest: Nest) -> Launch | None:
@@ -146,6 +155,8 @@ def _single(graph: Graph, nest: Nest) -> Launch | None:
         launch = _matrix_vector(graph, nest)
         if launch is not None:
             return launch
+    if _has_int64(graph, (*nest.inputs, *nest.outputs)):
+        return None
     return _as_written(graph, nest)
 
 
@@ -240,6 +251,8 @@ def _with_epilogue(graph: Graph, nest: Nest) -> Launch | None:
         return None
     after = graph.nests[users[0]]
     if after.features.kind != "elementwise" or after.features.why_not or len(after.outputs) != 1:
+        return None
+    if _has_int64(graph, (*nest.inputs, *after.inputs, *after.outputs)):
         return None
     func = _canonical(_joined(nest, after, result))
     try:
