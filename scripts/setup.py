@@ -9,11 +9,13 @@ was interrupted starts again.
     python3 scripts/setup.py [EXTRA ...]        EXTRA: test, lint (pyproject.toml)
 """
 
+import contextlib
 import hashlib
 import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -55,31 +57,68 @@ def installed():
     return mark, set(extras)
 
 
+@contextlib.contextmanager
+def step(what):
+    """One line on standard error: what is being done, and afterwards how long it took."""
+    print(f"setup: {what} ...", end="", file=sys.stderr, flush=True)
+    start = time.monotonic()
+    try:
+        yield
+    except BaseException:
+        print(" failed", file=sys.stderr)
+        raise
+    print(f" {time.monotonic() - start:.0f} s", file=sys.stderr)
+
+
 def pip(*arguments):
-    """Run pip of .venv quietly; its own error text is the message when it fails."""
+    """Run pip of .venv quietly; the error keeps what it said."""
     command = [VENV / "bin/python", "-m", "pip", "--disable-pip-version-check", "install", "-qq"]
-    subprocess.run([*command, *arguments], check=True, cwd=ROOT)
+    done = subprocess.run([*command, *arguments], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise subprocess.CalledProcessError(done.returncode, done.args, stderr=done.stderr)
 
 
 def build_requirements():
     """What building needs: pyproject.toml's list, and CMake and Ninja for a bare machine."""
+    return [*settings()["build-system"]["requires"], "cmake>=3.20", "ninja>=1.10"]
+
+
+def settings():
+    """What pyproject.toml says."""
     import tomllib  # here, so that an older Python gets the message of main()
 
-    requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
-    return [*requires, "cmake>=3.20", "ninja>=1.10"]
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def requirements(extras):
+    """What running needs, and for each extra; one that names another extra of ours brings it."""
+    table = settings()["project"]
+    found = list(table["dependencies"])
+    waiting = sorted(extras)
+    while waiting:
+        for line in table["optional-dependencies"][waiting.pop()]:
+            if line.startswith("atim["):
+                waiting += line.removeprefix("atim[").rstrip("]").split(",")
+            else:
+                found.append(line)
+    return found
 
 
 def create():
     """An empty virtual environment with the build requirements."""
-    subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
-    pip(*build_requirements())
+    with step("making .venv"):
+        subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
+    with step("1 of 3: CMake and what else building needs"):
+        pip(*build_requirements())
 
 
 def install(extras):
     """Build and install this checkout; the build directory stays, so rebuilds are incremental."""
-    wanted = f".[{','.join(sorted(extras))}]" if extras else "."
     options = [f"-Cbuild-dir={VENV / 'build'}", "-Ceditable.rebuild=false"]
-    pip("--no-build-isolation", *options, "-e", wanted)
+    with step("2 of 3: compiling the simulator"):
+        pip("--no-build-isolation", "--no-deps", *options, "-e", ".")
+    with step("3 of 3: TVM, XGBoost and the other packages (minutes, the first time)"):
+        pip(*requirements(extras))
 
 
 def main(extras):
@@ -96,14 +135,14 @@ def main(extras):
         return 0
     try:
         if mark is None:
-            print("setup: making .venv (the first time takes a few minutes)", file=sys.stderr)
             create()
         else:
-            print("setup: sources changed, installing again", file=sys.stderr)
+            print("setup: sources or what is wanted changed, installing again", file=sys.stderr)
         STAMP.unlink(missing_ok=True)
         extras = had | set(extras)
         install(extras)
     except subprocess.CalledProcessError as error:
+        print(error.stderr or "", end="", file=sys.stderr)
         print(f"setup: failed: {' '.join(map(str, error.cmd))}", file=sys.stderr)
         return 1
     STAMP.write_text(" ".join([now, *sorted(extras)]))
