@@ -74,7 +74,7 @@ def axes(func: tirx.PrimFunc, output: str | None = None) -> tuple[Axis, ...]:
     A box for `evaluate` has one (start, stop) for each of them.
     """
     blocks = _blocks(func)
-    return blocks[_writer(blocks, output)].axes
+    return blocks[_writer(func, blocks, output)].axes
 
 
 def written(func: tirx.PrimFunc) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ def evaluate(
     that are not blocks of one store each.
     """
     blocks = _blocks(func)
-    last = _writer(blocks, output)
+    last = _writer(func, blocks, output)
     ranges = _checked_box(blocks[last], box)
     with np.errstate(all="ignore"):
         wanted = _needed(blocks[: last + 1], ranges)
@@ -177,14 +177,16 @@ def _reduction(name: str, store: tirx.BufferStore) -> tuple[Any, np.ufunc]:
     raise UnsupportedError(f"evaluate: {name} is reduced by {value}, known are {known}")
 
 
-def _writer(blocks: Sequence[Block], output: str | None) -> int:
+def _writer(func: tirx.PrimFunc, blocks: Sequence[Block], output: str | None) -> int:
+    """The block that writes `output`: a parameter, where an intermediate has the same name."""
     if output is None:
         return len(blocks) - 1
-    for n, block in enumerate(blocks):
-        if block.store.name == output:
-            return n
-    written = ", ".join(block.store.name for block in blocks)
-    raise UnsupportedError(f"evaluate: nothing writes {output}; written are {written}")
+    found = [n for n, block in enumerate(blocks) if block.store.name == output]
+    if not found:
+        written = ", ".join(block.store.name for block in blocks)
+        raise UnsupportedError(f"evaluate: nothing writes {output}; written are {written}")
+    given = [n for n in found if any(blocks[n].store.same_as(p) for p in func.params)]
+    return (given or found)[0]
 
 
 def _checked_box(block: Block, box: Sequence[Range] | None) -> tuple[Range, ...]:

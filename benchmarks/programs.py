@@ -3,10 +3,10 @@
 Shapes are aligned, odd, prime, smaller than the number of DPUs, and single elements; decisions are
 drawn on and off the coarse grid and pass `verify.check`. A case fails when anything after that
 raises (a fault of the machine, a write outside of a tile, a refusal without a limit) or when one
-element differs from NumPy. Of a program of several stages each has a candidate of its own.
-Candidates that exceed a limit known only after the build (instructions, stacks, and what stages
-share as one program) are counted, and others drawn in their place. Failures are told as they come
-and counted by kind, the smallest case of each is printed.
+element differs from NumPy, or one of what the tuner compares with. Of a program of several stages
+each has a candidate of its own. Candidates that exceed a limit known only after the build
+(instructions, stacks, and what stages share as one program) are counted, and others drawn in their
+place. Failures are told as they come and counted by kind, the smallest case of each is printed.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from atim.schedules.canonical import canonical
 from atim.schedules.stages import Stage, stages_of
 from atim.schedules.verify import check
 from atim.target import Target
+from atim.tuner.measure import staged_arrays
 from atim.tuner.staged import build_stages
 from benchmarks.program_stages import PROGRAMS
 from benchmarks.program_table import fill
@@ -161,6 +162,9 @@ def run_case(case: Case) -> Result:
     with np.errstate(all="ignore"):
         expected = reference(arrays)
     func, _ = stages_in(case.program, case.dtype, case.sizes)
+    compared = staged_arrays(arrays, [stage.func for stage in stages_of(func)])[args[-1].op.name]
+    if not _equal(compared, expected, row.tolerance):
+        return Result(case, "the tuner's reference is different from NumPy")
     told: list[str] = []
     left = iter(case.choices)
 

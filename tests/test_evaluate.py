@@ -86,6 +86,17 @@ def test_float_sums_are_rounded_once(rng):
     np.testing.assert_array_equal(got, want)
 
 
+def test_an_output_is_no_intermediate_of_the_same_name(rng):
+    a, g = te.placeholder((7, 5), "float32", "A"), te.placeholder((5,), "float32", "g")
+    y = topi.nn.rms_norm(a, g, [1])
+    func = te.create_prim_func([a, g, y])
+    assert ev.written(func).count(y.op.name) > 1
+    x, factors = rng.random((7, 5), "float32"), rng.random(5, "float32")
+    size = np.sqrt((x * x).mean(1, keepdims=True) + np.float32(1e-5))
+    found = ev.evaluate(func, {"A": x, "g": factors}, output=y.op.name)
+    np.testing.assert_allclose(found, x / size * factors, rtol=1e-5)
+
+
 def test_batched_and_three_factor_products(rng):
     A = te.placeholder((4, 5, 6), "int32", "A")
     B = te.placeholder((4, 6), "int32", "B")
