@@ -202,16 +202,16 @@ static const struct tile {symbol}_tile = {{
 """
 
 PACK_TILE = """\
-LOCAL void pack_{symbol}(const void *tensor, void *slices, const uint32_t *dpus, uint32_t count,
-                  uint32_t threads) {{
+LOCAL void pack_{symbol}(
+        const void *tensor, void *slices, const uint32_t *dpus, uint32_t count, uint32_t threads) {{
     struct move move = {{&{symbol}_tile, (char *)(uintptr_t)tensor, slices, dpus}};
     fork_join(pack_range, &move, count * {symbol}_tile.padded[0], threads);
 }}
 """
 
 UNPACK_TILE = """\
-LOCAL void unpack_{symbol}(void *tensor, const void *slices, const uint32_t *dpus, uint32_t count,
-                    uint32_t threads) {{
+LOCAL void unpack_{symbol}(
+        void *tensor, const void *slices, const uint32_t *dpus, uint32_t count, uint32_t threads) {{
     struct move move = {{&{symbol}_tile, tensor, (char *)(uintptr_t)slices, dpus}};
     fork_join(unpack_range, &move, count * {symbol}_tile.padded[0], threads);
 }}

@@ -237,9 +237,7 @@ class Dpu(Emitter):
             tile = self.tiles[str(buffer.name)]
             sizes = "".join(f"[{n}]" for n in _shown(tile.padded))
             declared = f"__mram_noinit {c_type(tile.dtype)} {tile.symbol}{sizes};"
-            comment = f"/* {self._box(tile)} */"
-            fits = len(declared) + len(comment) < MAX_COLUMNS
-            lines += [f"{declared} {comment}"] if fits else [comment, declared]
+            lines += _told(declared, f"/* {self._box(tile)} */")
         return lines
 
     def _box(self, tile: Tile) -> str:
@@ -274,11 +272,12 @@ class Dpu(Emitter):
                 continue
             declared, size = self._declaration(buffer)
             if buffer.scope() == SCOPE_SHARED:
-                shown = f"{_contents(buffer)}, shared by the tasklets"
-                parts.append(f"static __dma_aligned {declared}; /* {shown} */")
+                shown = f"/* {_contents(buffer)}, shared by the tasklets */"
+                parts.append("\n".join(_told(f"static __dma_aligned {declared};", shown)))
                 total += size
             elif buffer.scope() == SCOPE_TASKLET:
-                fields.append(f"    __dma_aligned {declared}; /* {_contents(buffer)} */")
+                shown = f"/* {_contents(buffer)} */"
+                fields += _told(f"    __dma_aligned {declared};", shown)
                 total += size * self.spread.nr_tasklets
             else:
                 raise UnsupportedError(f"buffer {buffer.name}: scope {buffer.scope()} unknown")
@@ -312,6 +311,14 @@ class Dpu(Emitter):
             lines.append("")
         lines += [*self.lines, "    return 0;", "}"]
         return "\n".join(lines)
+
+
+def _told(declared: str, comment: str) -> list[str]:
+    """A declaration with its comment, which stands before it where the line would be too long."""
+    if len(declared) + len(comment) < MAX_COLUMNS:
+        return [f"{declared} {comment}"]
+    indent = declared[: len(declared) - len(declared.lstrip())]
+    return [indent + comment, declared]
 
 
 def _shown(sizes: Sequence[int]) -> list[int]:

@@ -39,13 +39,28 @@ def _flag(expr: Any) -> Any | None:
 
 
 def _positive(expr: Any, ranges: Ranges) -> Any:
-    """A comparison of nothing but negative terms with a constant, its sign changed."""
-    form = below_zero(expr, ranges)
+    """A comparison of nothing but negative terms with a constant, its sign changed. Quotients and
+    remainders that are no sums count as variables."""
+    parts: list[tuple[Any, Any]] = []
+
+    def named(node: Any, mutator: tvm_ffi.StructuralMutator) -> Any:
+        if affine(node, ranges) is not None:
+            return mutator.default_mutate(node)
+        for known, var in parts:
+            if tvm_ffi.structural_equal(known, node):
+                return var
+        parts.append((node, tirx.Var("part", str(node.ty))))
+        return parts[-1][1]
+
+    plain = tvm_ffi.structural_mutate(expr, [(tirx.FloorDiv, named), (tirx.FloorMod, named)])
+    form = below_zero(plain, ranges)
     if form is None or not form.terms or any(c > 0 for c in form.terms.values()):
         return expr
     negated = form * -1
     dtype = str(expr.a.ty)
     left = (negated - negated.const).expr(dtype)
+    values = {var: node for node, var in parts}
+    left = tvm_ffi.structural_mutate(left, [(tirx.Var, lambda v, _: values.get(v, v))])
     return tirx.GE(left, tirx.IntImm(dtype, 1 - negated.const))
 
 

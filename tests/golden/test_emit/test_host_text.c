@@ -168,8 +168,8 @@ static const struct tile A_tile = {
     .coeffs = {{66, 0}, {0, 256}},
 };
 
-LOCAL void pack_A(const void *tensor, void *slices, const uint32_t *dpus, uint32_t count,
-                  uint32_t threads) {
+LOCAL void pack_A(
+        const void *tensor, void *slices, const uint32_t *dpus, uint32_t count, uint32_t threads) {
     struct move move = {&A_tile, (char *)(uintptr_t)tensor, slices, dpus};
     fork_join(pack_range, &move, count * A_tile.padded[0], threads);
 }
@@ -185,8 +185,8 @@ static const struct tile x_tile = {
     .coeffs = {{0, 256}},
 };
 
-LOCAL void pack_x(const void *tensor, void *slices, const uint32_t *dpus, uint32_t count,
-                  uint32_t threads) {
+LOCAL void pack_x(
+        const void *tensor, void *slices, const uint32_t *dpus, uint32_t count, uint32_t threads) {
     struct move move = {&x_tile, (char *)(uintptr_t)tensor, slices, dpus};
     fork_join(pack_range, &move, count * x_tile.padded[0], threads);
 }
@@ -202,8 +202,8 @@ static const struct tile y_partial_tile = {
     .coeffs = {{0, 1}, {66, 0}},
 };
 
-LOCAL void unpack_y_partial(void *tensor, const void *slices, const uint32_t *dpus, uint32_t count,
-                    uint32_t threads) {
+LOCAL void unpack_y_partial(
+        void *tensor, const void *slices, const uint32_t *dpus, uint32_t count, uint32_t threads) {
     struct move move = {&y_partial_tile, tensor, (char *)(uintptr_t)slices, dpus};
     fork_join(unpack_range, &move, count * y_partial_tile.padded[0], threads);
 }

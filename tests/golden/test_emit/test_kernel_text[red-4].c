@@ -40,8 +40,8 @@ int main(void) {
     wram->y_partial_wram_1[0] = 0LL;
     for (int32_t k_tile = 0; k_tile < 8; k_tile++) {
         mram_read(&A[tasklet * 1024 + k_tile * 128], &wram->A_wram[0], 1024);
-        const int32_t k_end = min_int32(128, 1000003 - k_dpu * 16384 - tasklet * 1024 - k_tile
-                * 128);
+        const int32_t k_end = min_int32(128,
+                1000003 - k_dpu * 16384 - tasklet * 1024 - k_tile * 128);
         for (int32_t k = 0; k < k_end; k++) {
             wram->y_partial_wram_1[0] += wram->A_wram[k];
         }
