@@ -10,6 +10,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
+from benchmarks.c_shapes import HELPERS, SHAPES
+
 INPUTS = 4  # 64-bit values each function receives
 TYPES = ("int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t")
 _WEIGHTS = (2, 2, 2, 2, 6, 5, 4, 4)
@@ -36,6 +38,7 @@ static int8_t bytes[32];
 static uint16_t halves[16];
 static pack_t packs[4];
 """
+PRELUDE += HELPERS
 
 
 def _signed(type_: str) -> bool:
@@ -200,7 +203,9 @@ class _Generator:
         self.budget -= 1
         simple = self.budget < 0 or self.depth > 4
         kind = self.rng.random() * (0.6 if simple else 1.0)
-        if kind < 0.06 and self.functions:
+        if self.rng.random() < 0.25:
+            self.rng.choice(SHAPES)(self)
+        elif kind < 0.06 and self.functions:
             self.call()
         elif kind < 0.12:
             type_, name = self.type(), self.name("v")

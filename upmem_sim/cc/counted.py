@@ -10,7 +10,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from upmem_sim.cc.flow import MASK, Block, Node, base_format, make
+from upmem_sim.cc.flow import (
+    CF,
+    MASK,
+    SP,
+    ZF,
+    Block,
+    Node,
+    base_format,
+    ends_block,
+    live_after_each,
+    make,
+)
+from upmem_sim.cc.translate import signed
 from upmem_sim.isa import GENERAL
 
 _SCRATCH = 0x3FFF  # r0-r13
@@ -47,9 +59,8 @@ def _counted_loop(blocks: list[Block], k: int) -> _Loop | None:
     block = blocks[k]
     if len(block.nodes) < 3 or k not in block.successors or len(block.successors) != 2:
         return None
-    entries = [b for j, b in enumerate(blocks) if k in b.successors and j != k]
-    last = block.nodes[-1]
-    if len(entries) != 1 or entries[0].successors != [k] or last.op != "jneq" or last.fixed:
+    entry, last = _only_entry(blocks, k), block.nodes[-1]
+    if entry is None or last.op != "jneq" or last.fixed:
         return None
     index, limit = last.args
     if not isinstance(index, str) or index not in GENERAL or not isinstance(limit, str | int):
@@ -58,7 +69,7 @@ def _counted_loop(blocks: list[Block], k: int) -> _Loop | None:
         return None
     exits = [s for s in block.successors if s != k]
     after = block.leaves | (blocks[exits[0]].live_in if exits else 0)
-    start = _constant_at_end(entries[0], index)
+    start = _constant_at_end(entry, index)
     steps = [node for node in block.nodes if node.defs & MASK[index]]
     if start is None or len(steps) != 1 or after & MASK[index] or block.leaves:
         return None
@@ -66,9 +77,30 @@ def _counted_loop(blocks: list[Block], k: int) -> _Loop | None:
     if step.op != "add" or step.args != [index, index, 1] or step.fixed:
         return None
     accesses = _accesses(block, index, step)
-    if not accesses:
+    if not accesses or _flags_matter(block, [step, *(node for node, _, _ in accesses)]):
         return None
-    return _Loop(block, entries[0], index, step, start, limit, accesses, after)
+    return _Loop(block, entry, index, step, start, limit, accesses, after)
+
+
+def _only_entry(blocks: list[Block], k: int) -> Block | None:
+    """The block that leads into block k and nowhere else, if k has no other way in."""
+    entries = [b for j, b in enumerate(blocks) if k in b.successors and j != k]
+    # the function itself enters at its first block
+    if k == 0 or len(entries) != 1 or entries[0].successors != [k] or entries[0].leaves:
+        return None
+    last = entries[0].nodes[-1] if entries[0].nodes else None
+    # behind a jump of inline assembly nothing can be added
+    return None if last is not None and ends_block(last) and last.op != "jump" else entries[0]
+
+
+def _flags_matter(block: Block, changed: list[Node]) -> bool:
+    """A changed instruction makes the carry of another (a 64-bit index), or flags cross an edge."""
+    which = {id(node) for node in changed}
+    after = live_after_each(block)
+    flags = block.live_in | block.live_out
+    for node, live in zip(block.nodes, after, strict=True):
+        flags |= live if id(node) in which else 0
+    return bool(flags & (CF | ZF))
 
 
 def _constant_at_end(block: Block, name: str) -> int | None:
@@ -139,15 +171,16 @@ def _rewrite(loop: _Loop) -> bool:
     block, like = loop.block, loop.step
     setup: list[Node] = []
     # the count first: a pointer may take the limit's register
-    count = loop.limit if isinstance(loop.limit, str) else loop.limit - loop.start
+    count = loop.limit if isinstance(loop.limit, str) else signed(loop.limit - loop.start)
     if isinstance(count, str) and loop.start:
-        setup.append(make("add", loop.index, count, -loop.start, like=like))
+        setup.append(make("add", loop.index, count, signed(-loop.start), like=like))
     else:
         setup.append(make("move", loop.index, count, like=like))
     for key, pointer in pointers.items():
         base, shift = key
         if loop.start:
-            setup.append(make("add", pointer, base, loop.start << shift, like=like))
+            first = signed(loop.start << shift)
+            setup.append(make("add", pointer, base, first, like=like))
         elif pointer != base:
             setup.append(make("move", pointer, base, like=like))
     for node, base, shift in loop.accesses:
@@ -183,7 +216,7 @@ def _choose_registers(
             node for node in block.nodes if node.uses & MASK[base] and id(node) not in access_nodes
         ]
         alone = sum(1 for other, _ in keys if other == base) == 1
-        if alone and not others and not loop.after & MASK[base]:
+        if alone and not others and not (loop.after | SP) & MASK[base]:
             chosen[base, shift] = base
         elif free:
             chosen[base, shift] = free.pop(0)

@@ -68,7 +68,7 @@ def _join(block: Block, i: int, j: int) -> None:
     low_first = GENERAL[str(first.args[0])] % 2 == 1
     low, high = (first, second) if low_first else (second, first)
     joint = _joint(low, high)
-    if joint is None:
+    if joint is None or (second.uses & first.defs and not _is_sign(second, first.args[0])):
         return
     if _reads_flags(block, i, first.defs | joint.defs):
         return
