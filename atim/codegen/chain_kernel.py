@@ -105,8 +105,9 @@ def stage_unit(sources: Sources, stage: int, homes: Mapping[str, str]) -> StageK
 def _share_wram(text: str, size: int) -> str:
     """The kernel with its WRAM buffers in the memory that all stages use."""
     every = re.compile(
-        r"^static (struct \{\n(?:    .*\n)+\} (wram_of)\[NR_TASKLETS\];"
-        r"|__dma_aligned \w+ (\w+)(?:\[\d+\])+; /\* .* \*/)$",
+        r"^(/\* .*, shared by the tasklets \*/\n)?"
+        r"static (struct \{\n(?:    .*\n)+\} (wram_of)\[NR_TASKLETS\];"
+        r"|__dma_aligned \w+ (\w+)(?:\[\d+\])+;(?: /\* .* \*/)?)$",
         re.M,
     )
     found = list(every.finditer(text))
@@ -115,9 +116,9 @@ def _share_wram(text: str, size: int) -> str:
         return text
     macros = [
         f"#define {name} (((struct stage_buffers *){WRAM})->{name})"
-        for name in (match[2] or match[3] for match in found)
+        for name in (match[3] or match[4] for match in found)
     ]
-    fields = "\n".join(match[1] for match in found)
+    fields = "\n".join((match[1] or "") + match[2] for match in found)
     shared = BUFFERS.format(fields=fields, size=size, wram=WRAM, macros="\n".join(macros))
     first, *rest = found
     for match in reversed(rest):
