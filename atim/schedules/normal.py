@@ -47,8 +47,9 @@ def normal(func: tirx.PrimFunc) -> tirx.PrimFunc:
     nests = list(root.body.seq) if isinstance(root.body, tirx.SeqStmt) else [root.body]
     if str(root.name_hint) != "root":
         raise UnsupportedError(f"block {root.name_hint}: not in loops of the program's own")
+    writers: dict[Node, str] = {}
     for nest in nests:
-        _check_nest(nest)
+        _check_nest(nest, writers)
     if not new and not any(_is_wide(nest) for nest in nests):
         return func
     changed = [_Nest.of(nest).rebuilt(new) for nest in nests]
@@ -72,6 +73,10 @@ def shaped(func: tirx.PrimFunc, name: str, array: NDArray[Any], back: bool = Fal
 
 
 def _check_shape(buffer: Node) -> None:
+    if tirx.is_buffer_var(buffer) and len(buffer.strides):
+        raise UnsupportedError(
+            f"tensor {buffer.name}: strides {list(buffer.strides)}, only row-major ones are taken"
+        )
     for extent in buffer.shape if tirx.is_buffer_var(buffer) else ():
         if not isinstance(extent, tirx.IntImm):
             raise UnsupportedError(f"tensor {buffer.name}: extent {extent} is not known")
@@ -80,9 +85,19 @@ def _check_shape(buffer: Node) -> None:
             raise UnsupportedError(f"tensor {buffer.name}: extent {int(extent)}, {limit} needed")
 
 
-def _check_nest(nest: Node) -> None:
-    """Rules take loops for the axes of a block, and a block as one that runs at all of them."""
+def _check_nest(nest: Node, writers: dict[Node, str]) -> None:
+    """Rules take loops for the axes of a block, and a block as one that runs at all of them, reads
+    inside its tensors and makes all of its results. `writers`: which block wrote a tensor."""
     found = _Nest.of(nest)
+    for loop in found.loops:
+        if loop.kind != tirx.ForKind.SERIAL or loop.annotations:
+            name = found.realize.block.name_hint
+            raise UnsupportedError(
+                f"block {name}: loop {loop.loop_var.name} is bound or annotated, only plain loops"
+                " are taken"
+            )
+    _check_results(found.realize.block, writers)
+    _check_reads(found.realize.block)
     block, loops = found.realize.block, [loop.loop_var for loop in found.loops]
     for axis, value in zip(block.iter_vars, found.realize.iter_values, strict=True):
         own = any(value.same_as(loop) for loop in loops)
@@ -97,6 +112,58 @@ def _check_nest(nest: Node) -> None:
     tvm_ffi.structural_walk(block.body, [(tirx.For, inner.append), (s_tir.SBlock, inner.append)])
     if inner:
         raise UnsupportedError(f"block {block.name_hint}: holds loops or blocks of its own")
+
+
+def _check_results(block: Node, writers: dict[Node, str]) -> None:
+    name = str(block.name_hint)
+    if not block.writes:
+        raise UnsupportedError(f"block {name}: writes no tensor")
+    for tensor in (region.source for region in block.writes):
+        if tensor in writers:
+            raise UnsupportedError(
+                f"block {name}: {tensor.name} is written by block {writers[tensor]} already"
+            )
+        writers[tensor] = name
+        if block.init is None and any(r.source.same_as(tensor) for r in block.reads):
+            raise UnsupportedError(
+                f"block {name}: {tensor.name} is updated in place, only reductions from an initial"
+                " value of their own read what they write"
+            )
+
+
+def _check_reads(block: Node) -> None:
+    """An affine index that no condition guards stays inside of its tensor."""
+    if not isinstance(block.body, tirx.BufferStore):
+        return
+    loads: list[Node] = []
+    choices: list[Node] = []
+    rows = [(tirx.Select, choices.append), (ir.Call, choices.append)]
+    tvm_ffi.structural_walk(block.body.value, [(ir.TensorLoad, loads.append), *rows])
+    if choices:
+        return
+    axes = [(axis.var, axis.dom) for axis in block.iter_vars]
+    for load in loads:
+        for place, (index, extent) in enumerate(zip(load.indices, load.source.shape, strict=True)):
+            linear = sym.detect_linear_equation(index, [var for var, _ in axes])
+            bounds = _bounds(linear, [dom for _, dom in axes])
+            if bounds is not None and not 0 <= bounds[0] <= bounds[1] < int(extent):
+                raise UnsupportedError(
+                    f"block {block.name_hint}: {load.source.name} is read outside, axis {place}"
+                    f" from {bounds[0]} to {bounds[1]}, {int(extent)} elements there"
+                )
+
+
+def _bounds(linear: Sequence[Node], ranges: Sequence[Node]) -> tuple[int, int] | None:
+    """(Least, largest) value of coefficients and a constant over the ranges of their variables;
+    None if that isn't known."""
+    known = [*linear, *(n for r in ranges for n in (r.min, r.extent))]
+    if not linear or not all(isinstance(n, tirx.IntImm) for n in known):
+        return None
+    low = high = int(linear[-1])
+    for factor, one in zip(linear, ranges, strict=False):
+        ends = [int(factor) * int(one.min), int(factor) * (int(one.min) + int(one.extent) - 1)]
+        low, high = low + min(ends), high + max(ends)
+    return low, high
 
 
 def _is_normal(buffer: Node) -> bool:

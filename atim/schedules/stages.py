@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import tvm
@@ -111,6 +112,9 @@ def _single(func: tirx.PrimFunc) -> Stage | None:
     names = [str(p.name) for p in func.params]
     if last.name != names[-1] or program.output.name in names[:-1]:
         return None
+    after = program.epilogue
+    if after and not after.fused and prod(after.output.shape) > program.results:
+        return None  # the host finishes results, and what is larger is no finish
     return Stage(program.block, func, tuple(names[:-1]), (last.name,), None)
 
 

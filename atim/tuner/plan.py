@@ -137,6 +137,9 @@ def _check_tensors(tensors: Sequence[Any]) -> None:
         seen.add(tensor.op)
         left.extend(tensor.op.input_tensors)
         inputs += [tensor] if isinstance(tensor.op, te.PlaceholderOp) else []
+    twice = [t.op.name for n, t in enumerate(tensors) if any(t.same_as(x) for x in tensors[:n])]
+    if twice and not isinstance(tensors[-1].op, te.PlaceholderOp):
+        raise UsageError(f"tune: {twice[0]} is given twice, each tensor is needed once")
     given = {t.op for t in tensors if isinstance(t, te.Tensor)}
     missing = sorted(t.op.name for t in inputs if t.op not in given)
     if missing:

@@ -28,7 +28,7 @@ from atim.schedules.manual import prim_of
 from atim.schedules.normal import normal, shaped
 from atim.schedules.stages import Stage, stages_of
 from atim.schedules.terms import terms_of
-from atim.schedules.verify import check, explain
+from atim.schedules.verify import check, explain, nearest
 from atim.target import Target
 from atim.tuner.measure import staged_data
 from atim.tuner.result import array_of
@@ -191,7 +191,8 @@ def _hand(stage: Stage, sketches: list[Sketch]) -> tuple[Sketch, Mapping[str, in
             values = map(int, matrix[least])
             found.append((cycles[least], sketch, dict(zip(sketch.names, values, strict=True))))
     if not found:
-        raise ScheduleError(f"stage {stage.name}: nothing legal in {DRAWS} draws")
+        _, why = min(nearest(sketch, sketch.target) for sketch in sketches)
+        raise ScheduleError(f"stage {stage.name}: nothing legal in {DRAWS} draws: {why}")
     _, fastest, chosen = min(found, key=lambda entry: entry[0])
     return fastest, chosen
 

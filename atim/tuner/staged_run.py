@@ -27,7 +27,7 @@ from atim.tuner.compare import check_outputs
 from atim.tuner.database import Database, Record, RunKey
 from atim.tuner.display import PHASES, Display, breakdown
 from atim.tuner.linked import Linked, StagedBest, first_that_fits
-from atim.tuner.loop import Entry
+from atim.tuner.loop import Entry, Result
 from atim.tuner.measure import sample_inputs, staged_arrays
 from atim.tuner.plan import Plan, key_of
 from atim.tuner.result import Best, Run, history_of, run_of
@@ -36,7 +36,16 @@ from atim.tuner.search import Options
 from atim.tuner.setup import tell_earlier, tell_others
 from atim.tuner.staged import HostStep, residents_of
 
-__all__ = ["PART_OF", "StagedPlan", "StagedRun", "chosen", "tune_staged"]
+__all__ = [
+    "PART_OF",
+    "Opened",
+    "StagedPlan",
+    "StagedRun",
+    "chosen",
+    "close_staged",
+    "open_staged",
+    "tune_staged",
+]
 
 # of a stage's trials: one of so many, and not more than these, are spent on tiles that agree
 AGREEING_SHARE, MOST_AGREEING = 4, 8
@@ -262,6 +271,46 @@ def _host_summary(step: HostStep) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A program of stages whose run has begun: its number in the database, what is noted of its
+    stages, and what an earlier call noted of its chain."""
+
+    plan: StagedPlan
+    number: int
+    facts: Mapping[str, Any]
+    before: Any
+
+
+def open_staged(plan: StagedPlan, trials: int, database: Database, display: Display) -> Opened:
+    """Begin the program's own run, beside those of its stages."""
+    entry = plan.entry
+    number = database.start(entry.key, trials, entry.program, entry.setting)
+    before = next(r for r in database.runs() if r.id == number).facts.get("linked")
+    facts = {"stages": [_fact(p) for p in plan.parts]}
+    database.note(number, facts | ({"linked": before} if before else {}))
+    _tell_stages(plan, display)
+    return Opened(plan, number, facts, before)
+
+
+def close_staged(
+    opened: Opened, folder: Path, results: Sequence[Result], database: Database
+) -> StagedRun:
+    """Link what was found; `results`: of the searches of the stages of the DPUs, in order."""
+    plan = opened.plan
+    found = zip(plan.kernels, results, strict=True)
+    runs = iter([run_of(kernel, folder, result) for kernel, result in found])
+    parts = tuple(p if isinstance(p, HostStep) else next(runs) for p in plan.parts)
+    linked = _link(plan, parts, opened.before)
+    run = StagedRun(plan, folder, parts, linked)
+    if isinstance(linked, Linked):
+        winners = [r.winner.number for r in run.runs if r.winner]
+        fact = {**linked.fact(), "winners": winners}
+        database.note(opened.number, {**opened.facts, "linked": fact})
+    database.end(opened.number, run.ended, None)
+    return run
+
+
 def tune_staged(
     plan: StagedPlan, shared: Shared, folder: Path, mode: str, model: str | Path | None
 ) -> StagedRun:
@@ -275,23 +324,9 @@ def tune_staged(
     with Database(folder, write=True) as database, Display(mode, weights, "stages") as display:
         tell_others(database, [plan.entry.key, *(kernel.key for kernel in kernels)], display)
         tell_earlier(earlier, display)
-        number = database.start(
-            plan.entry.key, shared.trials, plan.entry.program, plan.entry.setting
-        )
-        before = next(r for r in database.runs() if r.id == number).facts.get("linked")
-        facts = {"stages": [_fact(p) for p in plan.parts]}
-        database.note(number, facts | ({"linked": before} if before else {}))
-        _tell_stages(plan, display)
+        opened = open_staged(plan, shared.trials, database, display)
         results = tune_plans(kernels, list(weights.values()), shared, database, display)
-        found = zip(kernels, results, strict=True)
-        runs = iter([run_of(kernel, folder, result) for kernel, result in found])
-        parts = tuple(p if isinstance(p, HostStep) else next(runs) for p in plan.parts)
-        linked = _link(plan, parts, before)
-        run = StagedRun(plan, folder, parts, linked)
-        if isinstance(linked, Linked):
-            winners = [r.winner.number for r in run.runs if r.winner]
-            database.note(number, facts | {"linked": {**linked.fact(), "winners": winners}})
-        database.end(number, run.ended, None)
+        run = close_staged(opened, folder, results, database)
         display.end(**run.summary())
     if model is not None:
         for kernel, result in zip(kernels, results, strict=True):

@@ -77,7 +77,7 @@ def test_floats(
     inputs = [rng.standard_normal(shape).astype("float32") for shape in shapes]
     output, timing = build_stages(args, TARGET)(*inputs)
     np.testing.assert_allclose(output, reference(*inputs), rtol=1e-5, atol=1e-6)
-    assert timing.host > 0 < timing.kernel
+    assert timing.kernel > 0
 
 
 def gelu(x: Array) -> Array:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tvm_ffi
 from tvm import ir, te, tirx, topi
+from tvm.script import tirx as T
 
 from atim.errors import UnsupportedError
 from atim.evaluate import evaluate
@@ -82,3 +83,91 @@ def test_unknown_extents_are_refused() -> None:
     func = te.create_prim_func([a, te.compute((n,), lambda i: a[i], "y")])
     with pytest.raises(UnsupportedError, match="tensor A: extent n is not known"):
         normal(func)
+
+
+@T.prim_func(s_tir=True)
+def in_place(A: T.Buffer((16,), "int32")) -> None:
+    for i in range(16):
+        with T.sblock("step"):
+            v_i = T.axis.spatial(16, i)
+            A[v_i] = A[v_i] + 1
+
+
+@T.prim_func(s_tir=True)
+def without_start(A: T.Buffer((16, 8), "int32"), y: T.Buffer((16,), "int32")) -> None:
+    for i, k in T.grid(16, 8):
+        with T.sblock("total"):
+            v_i, v_k = T.axis.remap("SR", [i, k])
+            y[v_i] = y[v_i] + A[v_i, v_k]
+
+
+@T.prim_func(s_tir=True)
+def without_result(A: T.Buffer((16,), "int32"), y: T.Buffer((16,), "int32")) -> None:
+    for i in range(16):
+        with T.sblock("call"):
+            v_i = T.axis.spatial(16, i)
+            T.evaluate(T.call_extern("int32", "told", A[v_i]))
+
+
+@T.prim_func(s_tir=True)
+def written_twice(A: T.Buffer((16,), "int32"), y: T.Buffer((16,), "int32")) -> None:
+    for i in range(16):
+        with T.sblock("one"):
+            v_i = T.axis.spatial(16, i)
+            y[v_i] = A[v_i] + 1
+    for i in range(16):
+        with T.sblock("two"):
+            v_i = T.axis.spatial(16, i)
+            y[v_i] = A[v_i] + 2
+
+
+@T.prim_func(s_tir=True)
+def outside(A: T.Buffer((16,), "int32"), y: T.Buffer((16,), "int32")) -> None:
+    for i in range(16):
+        with T.sblock("far"):
+            v_i = T.axis.spatial(16, i)
+            y[v_i] = A[v_i * 2 - 3]
+
+
+@T.prim_func(s_tir=True)
+def bound(A: T.Buffer((16,), "int32"), y: T.Buffer((16,), "int32")) -> None:
+    for i in T.thread_binding(16, thread="threadIdx.x"):
+        with T.sblock("copy"):
+            v_i = T.axis.spatial(16, i)
+            y[v_i] = A[v_i]
+
+
+@T.prim_func(s_tir=True)
+def strided(a: T.handle, y: T.Buffer((16,), "int32")) -> None:
+    A = T.match_buffer(a, (16,), "int32", strides=(2,))
+    for i in range(16):
+        with T.sblock("copy"):
+            v_i = T.axis.spatial(16, i)
+            y[v_i] = A[v_i]
+
+
+@pytest.mark.parametrize(
+    ("func", "why"),
+    [
+        (in_place, "block step: A is updated in place"),
+        (
+            without_start,
+            "block total: y is updated in place, only reductions from an initial value",
+        ),
+        (without_result, "block call: writes no tensor"),
+        (written_twice, "block two: y is written by block one already"),
+        (outside, "block far: A is read outside, axis 0 from -3 to 27, 16 elements there"),
+        (bound, "block copy: loop i is bound or annotated, only plain loops are taken"),
+        (strided, r"tensor A: strides \[2\], only row-major ones are taken"),
+    ],
+)
+def test_what_no_rule_can_place_is_named(func: tirx.PrimFunc, why: str) -> None:
+    with pytest.raises(UnsupportedError, match=why) as error:
+        normal(func)
+    assert "\n" not in str(error.value)
+
+
+def test_reads_behind_a_condition_may_lie_outside() -> None:
+    a = te.placeholder((16,), "int32", "A")
+    y = te.compute((16,), lambda i: tirx.if_then_else(i > 2, a[i - 3], 0), "y")
+    assert normal(te.create_prim_func([a, y])) is not None

@@ -185,3 +185,12 @@ def test_programs_without_inputs_have_a_hand_schedule() -> None:
     target = Target(dpus=4)
     _, decisions = prim_of(design_space(stage.func, target), target)
     assert decisions["tile"] == 256
+
+
+def test_rows_less_their_maximum_are_a_stage_of_their_own() -> None:
+    """The host finishes results; what is larger than they are is no finish."""
+    a, k = te.placeholder((9, 14), "int32", "A"), te.reduce_axis((0, 14), "k")
+    most = te.compute((9,), lambda i: te.max(a[i, k], axis=k), "most")
+    y = te.compute((9, 14), lambda i, j: a[i, j] - most[i], "y")
+    found = [(stage.name, stage.reason) for stage in stages_of(te.create_prim_func([a, y]))]
+    assert found == [("most", None), ("y", None)]

@@ -75,3 +75,9 @@ def test_an_operand_inside_a_negation_is_seen(tmp_path: Path) -> None:
     program = [a, te.compute((8,), lambda i: tirx.Not(a[i]), "y")]
     run = atim.tune(program, atim.Target(dpus=2), trials=1, work_dir=tmp_path, progress=False)
     assert run.best.timing.kernel > 0
+
+
+def test_a_tensor_given_twice_is_named():
+    a = te.placeholder((16,), "int32", "A")
+    with pytest.raises(atim.UsageError, match="tune: A is given twice, each tensor is needed once"):
+        atim.tune([a, a, te.compute((16,), lambda i: a[i] + 1, "y")], atim.Target(dpus=2))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+import numpy as np
 import pytest
-from tvm import te, topi
+from tvm import te
 
 import atim
 from atim import workloads
-from atim.tuner.database import Record
+from atim.tuner.database import Database, Record
 from atim.tuner.scheduler import expected_gain
 
 TARGET = atim.Target(dpus=8, tasklets=4)
@@ -86,13 +87,41 @@ def test_bad_arguments_are_one_line(tmp_path, changed, message):
     assert not (tmp_path / "run").exists()
 
 
-def test_programs_of_several_stages_are_for_tune(tmp_path):
-    x = te.placeholder((7, 21), "float32", "X")
-    why = "softmax: 4 stages .*tune_tasks takes programs of one kernel: tune takes this one"
-    with pytest.raises(atim.UnsupportedError, match=why):
-        atim.tune_tasks(
-            [[x, topi.nn.softmax(x)]], atim.Target(dpus=4), names=["softmax"], work_dir=tmp_path
+def spread_out(rows: int, columns: int):
+    """How far all elements of a row are from its largest together: two reductions."""
+    a, k = te.placeholder((rows, columns), "int32", "A"), te.reduce_axis((0, columns), "k")
+    j = te.reduce_axis((0, columns), "j")
+    most = te.compute((rows,), lambda i: te.max(a[i, k], axis=k), "most")
+    return [a, te.compute((rows,), lambda i: te.sum(most[i] - a[i, j], axis=j), "y")]
+
+
+def test_programs_of_several_stages_take_part(tmp_path):
+    programs = [workloads.get("va", (64,)), spread_out(9, 14), spread_out(5, 6), spread_out(9, 14)]
+    options = {"names": ["", "spread", "spread", "spread"], "weights": [1, 2, 3, 4]}
+
+    def tune_all(trials):
+        return atim.tune_tasks(
+            programs, TARGET, trials=trials, work_dir=tmp_path, progress=False, **options
         )
+
+    begun = tune_all(1)  # one of each kernel at least
+    assert [len(run.records) for run in begun] == [1, 2, 2, 2]
+    added, first, other, again = tune_all(10)
+    assert first is again
+    assert [run.key.workload for run in (added, first, other)] == [
+        "va 64 int32",
+        "spread",
+        "spread #2",
+    ]
+    assert sum(len(run.records) for run in (added, first, other)) == 10
+    assert min(len(run.records) for run in first.runs) >= 1
+    a = np.arange(126, dtype=np.int32).reshape(9, 14) % 29
+    result, timing = first.best.build()(a)
+    assert (result == (a.max(1, keepdims=True) - a).sum(1)).all()
+    assert timing.total == pytest.approx(first.best.timing.total, rel=0.05)  # other numbers
+    with Database(tmp_path, write=False) as database:
+        found = {run.key.workload for run in database.runs()}
+    assert {"va 64 int32", "spread", "spread #2"} <= found
 
 
 def test_progress_is_one_for_all(tmp_path, capsys):
