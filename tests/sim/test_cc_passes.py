@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from upmem_sim.cc import library
+from upmem_sim.cc import compile_c, library
 from upmem_sim.cc.flow import MASK, Block, Node, analyse, make
 from upmem_sim.cc.pairs import join_words
 from upmem_sim.cc.unit import build_unit, optimise
 from upmem_sim.dpu import Dpu
+from upmem_sim.errors import CompileError
 from upmem_sim.isa import Insn, Label
 from upmem_sim.link import link
 
@@ -140,3 +141,27 @@ def test_an_address_made_by_the_other_word_is_not_joined() -> None:
     block.live_out = MASK["d0"]
     join_words([block])
     assert [node.op for node in block.nodes] == ["move", "lhu"]
+
+
+ASSEMBLY = """#include <mram.h>
+int s1[2];
+__host int out;
+int main(void) {{
+    int r;
+    asm({text});
+    out = r;
+    return 0;
+}}
+"""
+
+
+def test_a_64_bit_constant_of_assembly_is_a_number() -> None:
+    dpu = Dpu(compile_c(ASSEMBLY.format(text='"move %0, %1" : "=r"(r) : "i"(5LL)')))
+    dpu.run()
+    assert dpu.read("out", np.int32, 1)[0] == 5
+
+
+@pytest.mark.parametrize("text", ['"move %0, %1" : "=r"(r) : "i"(s1)', '"move %0, s1" : "=r"(r)'])
+def test_symbols_of_assembly_are_not_taken_for_registers(text: str) -> None:
+    with pytest.raises(CompileError, match=r"<source>:6: error: .* cannot name 's1'"):
+        compile_c(ASSEMBLY.format(text=text))

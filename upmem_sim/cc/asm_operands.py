@@ -9,12 +9,30 @@ from __future__ import annotations
 
 import re
 
-from upmem_sim.cc.ir_text import split_arguments
+from upmem_sim.cc.ir_text import place, split_arguments
+from upmem_sim.cc.translate import REGISTERS
+from upmem_sim.errors import CompileError
 
 MARK = "pair_"
 _CALL = re.compile(r'^(.*\bcall (.*?) ?asm (?:\w+ )*)"([^"]*)", "([^"]*)"\((.*)$')
 _OPERAND = re.compile(r"\$\$|\$(?:(\d+)|\{(\d+)[^}]*\})")
 _WIDE = ("i64", "double")
+_RV_NAME = re.compile(rf"(?<![\w.$%])({'|'.join(sorted(set(REGISTERS) - {'zero'}))})(?![\w.])")
+
+
+def refuse_register_names(lines: list[str], file: str) -> None:
+    """Errors: CompileError for assembly with a symbol that RV32, whose names clang prints for
+    operands, calls a register: `s1` would silently become one."""
+    for line in lines:
+        match = _CALL.match(line) if " asm " in line else None
+        if match is None:
+            continue
+        found = _RV_NAME.search(re.sub(r"\\0[9A]", "\n", match[3]) + _enclosed(match[5]))
+        if found:
+            raise CompileError(
+                f"{place(lines, line, file)}: error: inline assembly cannot name {found[1]!r}: a"
+                " register of the compiler is called so; rename it or pass it as an operand"
+            )
 
 
 def mark_pairs(lines: list[str]) -> list[str]:

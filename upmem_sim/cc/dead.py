@@ -55,15 +55,6 @@ def _give_register(node: Node, live: int) -> None:
             return
 
 
-def drop_register_loads_of_zero(block: Block) -> None:
-    """A load that found no dead register has no effect that the program can see."""
-    block.nodes = [
-        node
-        for node in block.nodes
-        if not (node.args and node.args[0] == "zero" and base_format(node.op)[1] == "load")
-    ]
-
-
 def remove_unreachable(blocks: list[Block], address_taken: frozenset[str]) -> list[Block]:
     """Blocks that control can reach from the first one or through a label's address."""
     connect(blocks, address_taken)

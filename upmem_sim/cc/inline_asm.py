@@ -12,7 +12,7 @@ from upmem_sim.asm import assemble
 from upmem_sim.cc.asm_operands import MARK
 from upmem_sim.cc.compare64 import MNEMONIC, comparison
 from upmem_sim.cc.flow import Node, analyse
-from upmem_sim.cc.rv32 import Line, Place
+from upmem_sim.cc.rv32 import Line, Place, constant
 from upmem_sim.cc.translate import READ_ONLY, REGISTERS, Item, fresh_label, pair, signed
 from upmem_sim.errors import AsmError, CompileError
 from upmem_sim.isa import OPERATIONS, UNIT_OF, Insn, Label, Sym, split_mnemonic
@@ -71,6 +71,8 @@ def _renamed(line: Line) -> str:
 def _operand(line: Line, text: str, is_pair: bool) -> str:
     if text.startswith(MARK) and text[len(MARK) :] in REGISTERS:
         return pair(text[len(MARK) :])
+    if text.startswith(MARK) and constant(text[len(MARK) :]) is not None:
+        return text[len(MARK) :]
     if text in REGISTERS:
         return pair(text) if is_pair and text != "zero" else REGISTERS[text]
     if _DPU_REGISTER.match(text):

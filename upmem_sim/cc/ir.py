@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from upmem_sim.cc.asm_operands import mark_pairs
+from upmem_sim.cc.asm_operands import mark_pairs, refuse_register_names
 from upmem_sim.cc.compare64 import compare_words
 from upmem_sim.cc.floats import float_units
 from upmem_sim.cc.formats import PRINTF, check_formats
@@ -65,6 +65,7 @@ def rewrite(text: str, file: str, units: Collection[str] = ()) -> str:
     if PRINTF in text:
         check_formats(lines, file)
     if " asm " in text:
+        refuse_register_names(lines, file)
         lines = mark_pairs(lines)
     if "float" in units:
         lines = float_units(lines)
