@@ -110,4 +110,4 @@ def test_folders_without_a_winner_are_one_line(
     with Database(tmp_path, write=True):
         pass
     assert cli.run([command, str(tmp_path)]) == 1
-    assert "no run with a verified winner" in capsys.readouterr().err
+    assert "no run recorded" in capsys.readouterr().err
