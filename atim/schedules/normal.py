@@ -28,6 +28,7 @@ AXIS = "one"
 
 _ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul, tirx.FloorDiv, tirx.FloorMod, tirx.Min, tirx.Max)
 _COMPARISONS = (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.EQ, tirx.NE)
+_REDUCED = (tirx.Add, tirx.Mul, tirx.Max, tirx.Min, tirx.And, tirx.Or)
 _INT32_MAX = 2**31 - 1
 
 
@@ -129,6 +130,16 @@ def _check_results(block: Node, writers: dict[Node, str]) -> None:
                 f"block {name}: {tensor.name} is updated in place, only reductions from an initial"
                 " value of their own read what they write"
             )
+    store = block.body
+    if block.init is None or not isinstance(store, tirx.BufferStore):
+        return
+    ends = (getattr(store.value, "a", None), getattr(store.value, "b", None))
+    own = any(isinstance(e, ir.TensorLoad) and e.source.same_as(store.buffer) for e in ends)
+    if not own or not isinstance(store.value, _REDUCED):
+        known = ", ".join(kind.__name__.lower() for kind in _REDUCED)
+        raise UnsupportedError(
+            f"block {name}: {store.buffer.name} is reduced by {store.value}, known are {known}"
+        )
 
 
 def _check_reads(block: Node) -> None:

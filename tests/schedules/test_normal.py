@@ -138,6 +138,16 @@ def bound(A: T.Buffer((16,), "int32"), y: T.Buffer((16,), "int32")) -> None:
 
 
 @T.prim_func(s_tir=True)
+def horner(A: T.Buffer((8, 5), "int32"), y: T.Buffer((8,), "int32")) -> None:
+    for i, k in T.grid(8, 5):
+        with T.sblock("digits"):
+            v, r = T.axis.remap("SR", [i, k])
+            with T.init():
+                y[v] = 0
+            y[v] = y[v] * 3 + A[v, r]
+
+
+@T.prim_func(s_tir=True)
 def strided(a: T.handle, y: T.Buffer((16,), "int32")) -> None:
     A = T.match_buffer(a, (16,), "int32", strides=(2,))
     for i in range(16):
@@ -155,6 +165,7 @@ def strided(a: T.handle, y: T.Buffer((16,), "int32")) -> None:
             "block total: y is updated in place, only reductions from an initial value",
         ),
         (without_result, "block call: writes no tensor"),
+        (horner, "block digits: y is reduced by y[v] * 3 + A[v, r], known are add, mul, max, min"),
         (written_twice, "block two: y is written by block one already"),
         (outside, "block far: A is read outside, axis 0 from -3 to 27, 16 elements there"),
         (bound, "block copy: loop i is bound or annotated, only plain loops are taken"),
