@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import tvm_ffi
@@ -169,11 +171,11 @@ def strided(a: T.handle, y: T.Buffer((16,), "int32")) -> None:
         (written_twice, "block two: y is written by block one already"),
         (outside, "block far: A is read outside, axis 0 from -3 to 27, 16 elements there"),
         (bound, "block copy: loop i is bound or annotated, only plain loops are taken"),
-        (strided, r"tensor A: strides \[2\], only row-major ones are taken"),
+        (strided, r"tensor A: strides [2], only row-major ones are taken"),
     ],
 )
 def test_what_no_rule_can_place_is_named(func: tirx.PrimFunc, why: str) -> None:
-    with pytest.raises(UnsupportedError, match=why) as error:
+    with pytest.raises(UnsupportedError, match=re.escape(why)) as error:
         normal(func)
     assert "\n" not in str(error.value)
 
