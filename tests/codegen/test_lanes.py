@@ -21,15 +21,13 @@ WRAM = "local.wram"
 TARGET = Target(dpus=16)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
-@pytest.mark.parametrize("minus", [False, True])
-@pytest.mark.parametrize(("n", "unroll"), [(999, 8), (1000, 16), (17, 4), (1, 4), (999, 2)])
-def test_narrow_elements_are_added_eight_bytes_at_a_time(dtype, minus, n, unroll, rng):
+def sources_of(n, dtype, minus, dpus, tasklets, blocks, unroll):
+    """A sum or difference of two tensors in tiles of `blocks` x `unroll`."""
     a, b = te.placeholder((n,), dtype, "A"), te.placeholder((n,), dtype, "B")
     c = te.compute((n,), lambda i: a[i] - b[i] if minus else a[i] + b[i], "C")
     s = Schedule(te.create_prim_func([a, b, c]))
     block = s.get_sblock("C")
-    factors = [3, 2, None, 32 // unroll, unroll]
+    factors = [dpus, tasklets, None, blocks, unroll]
     d, t, o, _, u = s.split(s.get_loops(block)[0], factors=factors)
     s.bind(d, "blockIdx.x")
     s.bind(t, "threadIdx.x")
@@ -37,7 +35,14 @@ def test_narrow_elements_are_added_eight_bytes_at_a_time(dtype, minus, n, unroll
         s.compute_at(s.cache_read(block, k, WRAM), o)
     s.reverse_compute_at(s.cache_write(block, 0, WRAM), o)
     s.unroll(u)
-    sources = compile_func(s.mod["main"], TARGET)
+    return compile_func(s.mod["main"], TARGET)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+@pytest.mark.parametrize("minus", [False, True])
+@pytest.mark.parametrize(("n", "unroll"), [(999, 8), (1000, 16), (17, 4), (1, 4), (999, 2)])
+def test_narrow_elements_are_added_eight_bytes_at_a_time(dtype, minus, n, unroll, rng):
+    sources = sources_of(n, dtype, minus, 3, 2, 32 // unroll, unroll)
     name = f"{'sub' if minus else 'add'}_{dtype}("
     assert (name in sources.kernel_c) == (unroll * np.dtype(dtype).itemsize % 8 == 0)
     for data in (full_range, edges):
@@ -75,41 +80,16 @@ def test_sums_of_halves_in_place_with_every_carry_and_borrow(dtype, rng):
 
 
 def test_halves_on_the_dpu(rng):
-    a, b = te.placeholder((999,), "int16", "A"), te.placeholder((999,), "int16", "B")
-    func = te.create_prim_func([a, b, te.compute((999,), lambda i: a[i] - b[i], "C")])
-    s = Schedule(func)
-    block = s.get_sblock("C")
-    d, t, o, _, u = s.split(s.get_loops(block)[0], factors=[2, 2, None, 4, 8])
-    s.bind(d, "blockIdx.x")
-    s.bind(t, "threadIdx.x")
-    for k in range(2):
-        s.compute_at(s.cache_read(block, k, WRAM), o)
-    s.reverse_compute_at(s.cache_write(block, 0, WRAM), o)
-    s.unroll(u)
-    artifact = build(compile_func(s.mod["main"], TARGET), TARGET)
+    artifact = build(sources_of(999, "int16", True, 2, 2, 4, 8), TARGET)
     x, y = full_range(rng, (999,), "int16"), edges(rng, (999,), "int16")
     np.testing.assert_array_equal(run(artifact, {"A": x, "B": y}).outputs["C"], x - y)
-
-
-def sum_of_bytes(n):
-    a, b = te.placeholder((n,), "int8", "A"), te.placeholder((n,), "int8", "B")
-    return te.create_prim_func([a, b, te.compute((n,), lambda i: a[i] + b[i], "C")])
 
 
 def test_words_of_a_longer_loop_share_their_addresses(rng):
     """Two loads, a store and twelve instructions for 8 bytes; the addresses only once a loop."""
     counts = []
     for n in (2048, 4096):
-        s = Schedule(sum_of_bytes(n))
-        block = s.get_sblock("C")
-        d, t, o, _, u = s.split(s.get_loops(block)[0], factors=[1, 1, None, 32, 32])
-        s.bind(d, "blockIdx.x")
-        s.bind(t, "threadIdx.x")
-        for k in range(2):
-            s.compute_at(s.cache_read(block, k, WRAM), o)
-        s.reverse_compute_at(s.cache_write(block, 0, WRAM), o)
-        s.unroll(u)
-        artifact = build(compile_func(s.mod["main"], TARGET), TARGET, host=False)
+        artifact = build(sources_of(n, "int8", False, 1, 1, 32, 32), TARGET, host=False)
         arrays = {name: full_range(rng, (n,), "int8") for name in ("A", "B")}
         counts.append(run(artifact, arrays, representatives=True).counters["instructions"])
     assert (counts[1] - counts[0]) / 2048 < 17 / 8
