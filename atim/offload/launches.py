@@ -7,7 +7,7 @@ the model has, so that equal ones are tuned once. Weights (parameters) are resid
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -25,6 +25,7 @@ from atim.offload.nests import Graph, Nest, Value
 from atim.offload.split import root_nests
 from atim.offload.state import Kept
 from atim.schedules import analyse
+from atim.schedules.normal import normal
 
 __all__ = ["BETWEEN", "RESULT", "Launch", "Operand", "Part", "launches_of"]
 
@@ -136,16 +137,7 @@ def why_not(graph: Graph, nest: Nest) -> str:
         return "several results"
     types = {graph.values[v].dtype for v in (*nest.inputs, *nest.outputs)}
     odd = sorted(t for t in types if t in ("bool", "float16", "bfloat16"))
-    if odd:
-        return f"{odd[0]} is not supported on DPUs"
-    if "int64" in types and (f.kind != "mtv" or len(types) > 1):
-        return "int64 tensors: only products of matrix and vector, all int64, are offered"
-    return ""
-
-
-def _has_int64(graph: Graph, values: Iterable[str]) -> bool:
-    """Indices become 32-bit, which TVM refuses to do in a function with such a tensor."""
-    return any(graph.values[value].dtype == "int64" for value in values)
+    return f"{odd[0]} is not supported on DPUs" if odd else ""
 
 
 def _single(graph: Graph, nest: Nest) -> Launch | None:
@@ -155,8 +147,6 @@ def _single(graph: Graph, nest: Nest) -> Launch | None:
         launch = _matrix_vector(graph, nest)
         if launch is not None:
             return launch
-    if _has_int64(graph, (*nest.inputs, *nest.outputs)):
-        return None
     return _as_written(graph, nest)
 
 
@@ -251,8 +241,6 @@ def _with_epilogue(graph: Graph, nest: Nest) -> Launch | None:
         return None
     after = graph.nests[users[0]]
     if after.features.kind != "elementwise" or after.features.why_not or len(after.outputs) != 1:
-        return None
-    if _has_int64(graph, (*nest.inputs, *after.inputs, *after.outputs)):
         return None
     func = _canonical(_joined(nest, after, result))
     try:
@@ -358,6 +346,7 @@ def _canonical(func: Any) -> Any:
         pairs.append((parameter, tirx.decl_buffer(shape, str(parameter.dtype), name)))
     body = _replaced(fresh.body, pairs)
     func = tirx.PrimFunc([new for _, new in pairs], body).with_attr("global_symbol", "main")
-    module = tvm.IRModule({"main": func})
-    narrowed = tirx.transform.ForceNarrowIndexToInt32()(module)
-    return narrowed["main"]
+    try:
+        return normal(func)
+    except UnsupportedError:
+        return func  # its price gives the reason
