@@ -219,7 +219,7 @@ def data_class(array: Array) -> str:
     if array.dtype.kind not in "iu":
         return str(array.dtype)
     sample = array.reshape(-1)[:: max(array.size // 65536, 1)].astype(np.int64)
-    bits = np.log2(np.abs(sample) + 1.0)
+    bits = np.log2(np.abs(sample.astype(np.float64)) + 1.0)  # the least int64 has no opposite
     sign = "signed" if bool((sample < 0).any()) else "unsigned"
     return f"{array.dtype} {sign} {float(bits.mean()):.0f}/{float(bits.max(initial=0.0)):.0f} bits"
 

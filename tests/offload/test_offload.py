@@ -236,6 +236,7 @@ def test_bad_arguments(tmp_path: Path, model: nn.Module, x: torch.Tensor) -> Non
 
 
 def test_what_a_price_depends_on() -> None:
+    assert data_class(np.full(9, -(2**63))).endswith("63/63 bits")
     small = data_class(np.full(9, 49, np.int32))
     assert small != data_class(np.full(9, -49, np.int32))
     assert small != data_class(np.full(9, 1 << 20, np.int32))
