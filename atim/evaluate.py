@@ -24,6 +24,7 @@ from tvm import ir, s_tir, tirx
 
 from atim.errors import UnsupportedError
 from atim.evaluate_expr import Array, Range, Scope, Window
+from atim.functions import COMBINERS
 from atim.margins import margins_of
 
 # Elements of the largest temporary of one chunk.
@@ -56,16 +57,6 @@ class Block:
     def output_shape(self, ranges: Sequence[Range]) -> tuple[int, ...]:
         sizes = [stop - start for start, stop in ranges]
         return tuple(1 if p is None else sizes[p] for p in self.positions)
-
-
-COMBINERS: dict[str, np.ufunc] = {
-    "Add": np.add,
-    "Mul": np.multiply,
-    "Max": np.maximum,
-    "Min": np.minimum,
-    "And": np.logical_and,
-    "Or": np.logical_or,
-}
 
 
 def axes(func: tirx.PrimFunc, output: str | None = None) -> tuple[Axis, ...]:

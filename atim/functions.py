@@ -1,4 +1,4 @@
-"""Functions of one float, and where they can be computed.
+"""Functions of one float, and where they can be computed; what reductions combine by.
 
 DPUs have no floating-point unit: a kernel gets float32 functions as C of its own, which costs some
 hundred to two thousand instructions a call. All others, and float64, are the host's.
@@ -6,7 +6,19 @@ hundred to two thousand instructions a call. All others, and float64, are the ho
 
 from __future__ import annotations
 
-__all__ = ["HOST", "KERNEL", "on_dpus", "on_host"]
+import numpy as np
+
+__all__ = ["COMBINERS", "HOST", "KERNEL", "on_dpus", "on_host"]
+
+# TVM's expression -> the same in NumPy
+COMBINERS: dict[str, np.ufunc] = {
+    "Add": np.add,
+    "Mul": np.multiply,
+    "Max": np.maximum,
+    "Min": np.minimum,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+}
 
 # calls that are no work of their own, or that C has for every type
 _PLAIN = ("fabs", "abs", "if_then_else", "likely", "isnan", "isfinite", "isinf")

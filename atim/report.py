@@ -16,6 +16,7 @@ from typing import Any
 
 from atim.errors import RecordError
 from atim.runtime import Timing
+from atim.tuner.arguments import runs_in
 from atim.tuner.database import FILE_NAME, Database, Record, StoredRun
 from atim.tuner.folder import linked_in, newest, stages_in
 from atim.tuner.linked import total_of
@@ -79,9 +80,7 @@ class Story:
 def read(folder: Path) -> Story:
     """The story of the newest run recorded in a folder; RecordError when there is none."""
     with Database(folder, write=False) as database:
-        runs = database.runs()
-        if not runs:
-            raise RecordError(f"{folder}: no run recorded")
+        runs = runs_in(database, folder)
         run = newest(runs)
         facts = stages_in(run)
         by_key = {stored.key.text(): stored for stored in runs}

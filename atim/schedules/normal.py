@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tvm import ir, s_tir, sym, tirx
 
 from atim.errors import UnsupportedError
+from atim.functions import COMBINERS
 
 __all__ = ["normal", "shaped"]
 
@@ -28,7 +29,6 @@ AXIS = "one"
 
 _ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul, tirx.FloorDiv, tirx.FloorMod, tirx.Min, tirx.Max)
 _COMPARISONS = (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.EQ, tirx.NE)
-_REDUCED = (tirx.Add, tirx.Mul, tirx.Max, tirx.Min, tirx.And, tirx.Or)
 _INT32_MAX = 2**31 - 1
 
 
@@ -135,8 +135,8 @@ def _check_results(block: Node, writers: dict[Node, str]) -> None:
         return
     ends = (getattr(store.value, "a", None), getattr(store.value, "b", None))
     own = any(isinstance(e, ir.TensorLoad) and e.source.same_as(store.buffer) for e in ends)
-    if not own or not isinstance(store.value, _REDUCED):
-        known = ", ".join(kind.__name__.lower() for kind in _REDUCED)
+    if not own or type(store.value).__name__ not in COMBINERS:
+        known = ", ".join(COMBINERS)
         raise UnsupportedError(
             f"block {name}: {store.buffer.name} is reduced by {store.value}, known are {known}"
         )

@@ -7,9 +7,9 @@ from typing import Any
 
 from atim.errors import RecordError, UsageError
 from atim.target import Target
-from atim.tuner.database import Database
+from atim.tuner.database import Database, StoredRun
 
-__all__ = ["SEARCHES", "check_arguments", "check_search", "require_run"]
+__all__ = ["SEARCHES", "check_arguments", "check_search", "require_run", "runs_in"]
 
 MOST_TRIALS = 1_000_000
 MOST_WORKERS = 256
@@ -55,5 +55,12 @@ def check_arguments(target: object, trials: int, workers: int | None, seed: int)
 def require_run(folder: Path) -> None:
     """RecordError unless a folder holds a run that can be read."""
     with Database(folder, write=False) as database:
-        if not database.runs():
-            raise RecordError(f"{folder}: no run recorded")
+        runs_in(database, folder)
+
+
+def runs_in(database: Database, folder: Path) -> list[StoredRun]:
+    """The runs recorded in a folder; RecordError when there is none."""
+    runs = database.runs()
+    if not runs:
+        raise RecordError(f"{folder}: no run recorded")
+    return runs

@@ -167,7 +167,7 @@ def strided(a: T.handle, y: T.Buffer((16,), "int32")) -> None:
             "block total: y is updated in place, only reductions from an initial value",
         ),
         (without_result, "block call: writes no tensor"),
-        (horner, "block digits: y is reduced by y[v] * 3 + A[v, r], known are add, mul, max, min"),
+        (horner, "block digits: y is reduced by y[v] * 3 + A[v, r], known are Add, Mul, Max, Min"),
         (written_twice, "block two: y is written by block one already"),
         (outside, "block far: A is read outside, axis 0 from -3 to 27, 16 elements there"),
         (bound, "block copy: loop i is bound or annotated, only plain loops are taken"),
